@@ -43,6 +43,9 @@ SMOKE = "pytest.mark.smoke"
 OLDEST = "4.0"
 OF_DELTA = "4.2"
 """The newest Spark for which Delta Lake has a jar. The session with it is that of a process of its own."""
+OF_DELTA_BEFORE = ("4.1", "4.0")
+"""The others. A small part of the tests runs on them: a chain of tables, late rows, batches that run again."""
+_FEW = ("-m", "not long", "-k", "chain or kept_once or runs_again")
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -104,7 +107,8 @@ def jobs(kind: str) -> list[Job]:
     """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` with other PySparks."""
     tests = [_job(kind, name) for name in TESTS]
     if kind == "long":
-        return tests + [_smoke(version) for version in SPARKS] + [_lakehouse()]
+        others = [_smoke(version) for version in SPARKS]
+        return [*tests, *others, _lakehouse(OF_DELTA), *(_lakehouse(version, *_FEW) for version in OF_DELTA_BEFORE)]
     return [_made(kind, CLASSES), *tests, _made(kind, "lint"), _made(kind, "docs")]
 
 
@@ -167,9 +171,9 @@ def _smoke_tests() -> list[str]:
     return sorted((str(path.relative_to(ROOT)) for path in tests if SMOKE in path.read_text()), reverse=True)
 
 
-def _lakehouse() -> Job:
-    tests = [sys.executable, "-m", "pytest", "--durations=20", "tests/lakehouse"]
-    return Job("long", "lakehouse", ["scripts/on-spark.sh", OF_DELTA, *tests], **_faster())
+def _lakehouse(version: str, *selected: str) -> Job:
+    tests = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "--durations=20", "tests/lakehouse"]
+    return Job("long", f"delta-{version}", ["scripts/on-spark.sh", version, *tests, *selected], **_faster())
 
 
 def _total(jobs: list[Job]) -> str:

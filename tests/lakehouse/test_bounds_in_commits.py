@@ -142,6 +142,8 @@ def test_what_has_no_bounds_is_refused(orders: Any, spark: Any) -> None:
         orders.observed(rt.punctuate(orders.read().withColumn("ts", f.expr("nullif(ts, now())")), "ts")).__enter__()
     with pytest.raises(Exception, match="withWatermark, or another punctuate, is below it"):
         orders.observed(rt.punctuate(orders.rows(), "ts")).__enter__()
+    with pytest.raises(Exception, match="failOnDataLoss=false is below it"):
+        orders.observed(orders.rows(failOnDataLoss=False)).__enter__()
     orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
     with pytest.raises(Exception, match="over a change feed"):
         orders.observed(orders.rows(readChangeFeed=True)).__enter__()

@@ -8,6 +8,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 
+import spark_rowtime as rt
+from spark_rowtime.drain.properties import COLUMN
 from tests.lakehouse.orders import COLUMNS, Orders, hourly
 
 TEN = ("10:00", "11:00")
@@ -101,3 +103,51 @@ def test_commits_without_new_rows_go_by(orders: Orders) -> None:
         orders.put(("10:30", "a"), bound="10:30")
         assert query.step() == [("10:30", "a")]
         assert query.promised == {"ts": "10:30"}
+
+
+def test_a_clone_has_no_bound_and_one_over_the_table_is_refused(orders: Orders, spark: Any, tmp_path: Path) -> None:
+    orders.put(("10:10", "a"), bound="10:10")
+    copy = f"delta.`{tmp_path}/copy`"
+    spark.sql(f"CREATE TABLE {copy} SHALLOW CLONE delta.`{orders.path}`")
+    cloned = spark.readStream.format("delta").load(str(tmp_path / "copy"))
+    with orders.observed(rt.punctuate(cloned, "ts"), "copy") as query:
+        assert query.step() == [("10:10", "a")]
+        assert query.promised == {}
+    with orders.observed(orders.rows(**SKIPPING)) as query:
+        query.step()
+        orders.sql("TRUNCATE TABLE ORDERS")  # without it Delta refuses a clone over it
+        orders.sql(f"CREATE OR REPLACE TABLE ORDERS SHALLOW CLONE {copy}")
+        refused(query, "DataLostError: version 3", "CLONE")
+
+
+def test_a_bound_follows_its_column_to_another_name(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10", **{COLUMN: "ts"})
+    orders.sql(
+        "ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', "
+        "'delta.minWriterVersion' = '5')"
+    )
+    orders.sql("ALTER TABLE ORDERS RENAME COLUMN ts TO at")
+    with orders.observed(rt.punctuate(orders.read().where("at IS NOT NULL"), "at"), "renamed") as query:
+        assert query.step() == [("10:10", "a")]
+        assert query.promised == {"at": "10:10"}
+        orders.sql("ALTER TABLE ORDERS RENAME COLUMN at TO was")
+        with pytest.raises(StreamingQueryException):
+            query.step()
+    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (ts TIMESTAMP)")
+    orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 10:20:00', 'b', TIMESTAMP'2006-09-11 09:00:00')")
+    named = rt.punctuate(orders.read().where("ts IS NOT NULL"), "ts")
+    with orders.observed(named.select("ts"), "another") as query:
+        assert query.step() == [("09:00",)]
+        assert query.promised == {}
+
+
+def test_a_bound_of_a_column_that_was_dropped_is_gone(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10", **{COLUMN: "ts"})
+    orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    orders.sql("ALTER TABLE ORDERS ALTER COLUMN ts DROP NOT NULL")
+    orders.sql("ALTER TABLE ORDERS DROP COLUMN ts")
+    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (ts TIMESTAMP)")
+    orders.sql("INSERT INTO ORDERS VALUES ('b', TIMESTAMP'2006-09-11 09:00:00')")
+    with orders.observed(rt.punctuate(orders.read().where("ts IS NOT NULL"), "ts").select("ts")) as query:
+        assert query.step() == [("09:00",)]
+        assert query.promised == {}

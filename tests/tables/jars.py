@@ -4,9 +4,10 @@ from pyspark import __version__
 
 from scripts.mavenjars import MissingJarsError, dependency, fetched
 
-SPARK = "4.2"
-"""The newest Spark that Delta Lake has been built for."""
-DELTA = ("io.delta", f"delta-spark_{SPARK}_2.13", "4.4.0")
+SPARKS = ("4.0", "4.1", "4.2")
+"""The minor versions of Spark for which Delta Lake has a jar."""
+DELTA = "4.4.0"
+"""The version of Delta Lake."""
 _IN_SPARK = ("org.apache.spark", "org.scala-lang", "org.slf4j", "org.apache.hadoop", "org.apache.parquet")
 _IN_SPARK += ("org.apache.logging.log4j", "com.fasterxml.jackson.core", "com.github.luben", "org.xerial.snappy")
 
@@ -15,12 +16,14 @@ def table_jars(kind: str) -> str:
     """The jars for a format as a list with commas, for ``spark.jars``; Parquet needs none."""
     if kind == "parquet":
         return ""
-    _, artifact, version = DELTA
-    if not __version__.startswith(f"{SPARK}."):
+    minor = ".".join(__version__.split(".")[:2])
+    if minor not in SPARKS:
         raise MissingJarsError(
-            f"{artifact} {version} is not for Spark {__version__}: 4.3.0 lacks the LogicalRDD that it was compiled with"
+            f"delta-spark {DELTA} is for Spark {', '.join(SPARKS)}, not for {__version__}: 4.3.0 lacks the LogicalRDD "
+            "that it was compiled with"
         )
-    folder = fetched(f"{artifact}-{version}", dependency(*DELTA, without=_IN_SPARK))
+    artifact = f"delta-spark_{minor}_2.13"
+    folder = fetched(f"{artifact}-{DELTA}", dependency("io.delta", artifact, DELTA, without=_IN_SPARK))
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))
 
 

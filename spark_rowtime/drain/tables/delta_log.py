@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import marked
+from spark_rowtime.drain.properties import BATCH, QUERY, marked
 from spark_rowtime.errors import DataLostError
 
 RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
@@ -46,12 +46,19 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
 
 
 def _properties(commit: Mapping[str, Any]) -> dict[str, str]:
-    """The properties of a commit. Those of a query with Delta's own sink are in its ``userMetadata``, else any text."""
+    """The properties of a commit, as ``DeltaCommit`` has them.
+
+    Those of a query with Delta's own sink are in its ``userMetadata``, and count in the commit of the batch that they
+    name: any statement of a session inherits the setting for it.
+    """
     try:
         given = json.loads(commit.get("userMetadata") or "{}")
     except ValueError:
         given = {}
-    return marked({**(given if isinstance(given, dict) else {}), **commit})
+    batch = commit.get("operationParameters", {})
+    is_of_batch = isinstance(given, dict) and QUERY in given and given[QUERY] == batch.get("queryId")
+    of_sink = given if is_of_batch and given.get(BATCH) == batch.get("epochId") else {}
+    return marked({**of_sink, **commit})
 
 
 def _restored(target: str, commit: Mapping[str, Any]) -> int:
@@ -70,6 +77,8 @@ def _replaces(commit: Mapping[str, Any]) -> bool:
     """Whether a commit by others put other rows in the place of all that were there."""
     parameters = commit.get("operationParameters", {})
     if "REPLACE TABLE" in str(commit.get("operation")) or commit.get("operation") == "CLONE":
+        return True
+    if commit.get("operation") == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
         return True
     whole = parameters.get("predicate") in _WHOLE and parameters.get("isDynamicPartitionOverwrite") in (None, "false")
     return commit.get("operation") == "WRITE" and parameters.get("mode") == "Overwrite" and whole

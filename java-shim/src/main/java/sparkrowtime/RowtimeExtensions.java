@@ -10,6 +10,7 @@ import sparkrowtime.analysis.RowtimeRelations;
 import sparkrowtime.analysis.TableReads;
 import sparkrowtime.query.JoinEviction;
 import sparkrowtime.query.LateFilter;
+import sparkrowtime.query.RefuseUnboundedCommits;
 import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
 import sparkrowtime.source.BoundedTable;
@@ -31,6 +32,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectPostHocResolutionRule(Scala.function(AsOfJoins::new));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
+    extensions.injectCheckRule(Scala.function(session -> new RefuseUnboundedCommits()));
     extensions.injectFunction(TableReads.function());
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));
     extensions.injectColumnar(Scala.function(session -> new LateFilter()));

@@ -1,5 +1,6 @@
 package sparkrowtime.analysis;
 
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -41,17 +42,24 @@ final class RefuseTables {
               + " that table, so only select, withColumn and where can be between format(\"delta\") and punctuate. For a"
               + " topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
     }
-    if (Beside.leaf(rows) instanceof StreamingRelation table && readsChanges(table)) {
+    CaseInsensitiveStringMap options = options(Beside.leaf(rows));
+    if (options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false)) {
       throw RefuseBeside.refused(
           time.name(),
           "it is over a change feed, whose rows are updates and deletes, too. The bounds of a table are about the rows that are"
               + " appended to it. Leave out readChangeFeed");
     }
+    if (!options.getBoolean("failOnDataLoss", true)) {
+      throw RefuseBeside.refused(
+          time.name(),
+          "failOnDataLoss=false is below it. Rows whose commits were cleaned up before the query has read them would be missing"
+              + " from windows that are complete by the bound. Leave the option out");
+    }
     RefuseBeside.checkTime(time, rows, definitions);
   }
 
-  private static boolean readsChanges(StreamingRelation table) {
-    var options = new CaseInsensitiveStringMap(CollectionConverters.asJava(table.dataSource().options()));
-    return options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false);
+  private static CaseInsensitiveStringMap options(LogicalPlan leaf) {
+    return new CaseInsensitiveStringMap(
+        leaf instanceof StreamingRelation table ? CollectionConverters.asJava(table.dataSource().options()) : Map.of());
   }
 }

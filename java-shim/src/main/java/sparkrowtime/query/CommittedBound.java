@@ -7,13 +7,23 @@ import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.streaming.Sink;
+import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
+import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.tables.CommitFiles;
+import sparkrowtime.tables.DeltaWriter;
+import sparkrowtime.tables.InTable;
 
 /**
  * The bound of a query's output in the commits of the Delta table that it writes with Delta's own sink, where the option
@@ -30,31 +40,60 @@ final class CommittedBound {
 
   private final BoundedQuery query;
   private final String column;
+  private final DeltaWriter writer;
 
   CommittedBound(BoundedQuery query) {
     this.query = query;
-    this.column =
-        query.spark().logicalPlan() instanceof WriteToMicroBatchDataSourceV1 write ? column(write) : null;
+    this.column = column(query.spark().logicalPlan());
+    this.writer = column == null ? null : writer((WriteToMicroBatchDataSourceV1) query.spark().logicalPlan());
   }
 
-  private static String column(WriteToMicroBatchDataSourceV1 write) {
-    var options = new CaseInsensitiveStringMap(CollectionConverters.asJava(write.writeOptions()));
-    String column = options.get(OPTION);
-    List<Attribute> output = Scala.list(write.child().output());
-    List<String> times = OutputPaths.places(output).stream().map(OutputPaths.Path::name).toList();
+  /** The output column that the option of a query names; null without the option. */
+  static String named(LogicalPlan plan) {
+    Map<String, String> options = plan instanceof WriteToMicroBatchDataSourceV1 write
+        ? CollectionConverters.asJava(write.writeOptions())
+        : plan instanceof WriteToMicroBatchDataSource write ? CollectionConverters.asJava(write.writeOptions()) : Map.of();
+    return new CaseInsensitiveStringMap(options).get(OPTION);
+  }
+
+  private String column(LogicalPlan plan) {
+    String column = named(plan);
     if (column == null) {
       return null;
-    } else if (!write.sink().getClass().getName().equals(SINK)) {
-      throw refused(column, "it is for format(\"delta\"), not for " + write.sink());
-    } else if (options.containsKey("userMetadata")) {
+    }
+    List<Attribute> output = Scala.list(plan.children().apply(0).output());
+    List<String> times = OutputPaths.places(output).stream().map(OutputPaths.Path::name).toList();
+    if (!(plan instanceof WriteToMicroBatchDataSourceV1 write) || !write.sink().getClass().getName().equals(SINK)) {
+      throw refused(column, "it is for format(\"delta\")");
+    } else if (CollectionConverters.asJava(write.writeOptions()).keySet().stream().anyMatch("userMetadata"::equalsIgnoreCase)) {
       throw refused(column, "it is written as the option userMetadata. Leave that out");
     } else if (!times.contains(column)) {
       throw refused(column, "the output has no such column. It has " + String.join(", ", times));
+    } else if (query.spark().outputMode().equals(OutputMode.Complete())) {
+      throw refused(column, "complete mode writes all results again in each batch, so no bound is true. Use append mode");
     }
     return column;
   }
 
-  private static IllegalArgumentException refused(String column, String why) {
+  private DeltaWriter writer(WriteToMicroBatchDataSourceV1 write) {
+    Configuration hadoop = query.spark().sparkSessionForStream().sessionState().newHadoopConfWithOptions(write.writeOptions());
+    Path table = InTable.qualified(table(write.sink()), hadoop);
+    if (query.late().reads(table)) {
+      throw refused(column, "the query reads the table that it writes, " + table + ". Write to another one");
+    }
+    return new DeltaWriter(new CommitFiles(new Path(table, "_delta_log"), hadoop), query.spark().id().toString());
+  }
+
+  /** Delta's classes are found by their names: they come with its jar, if at all. */
+  private static Path table(Sink sink) {
+    try {
+      return (Path) sink.getClass().getMethod("path").invoke(sink);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      throw new ShimMismatch("a method path of " + sink.getClass(), e);
+    }
+  }
+
+  static IllegalArgumentException refused(String column, String why) {
     return new IllegalArgumentException("Option " + OPTION + "=" + column + ": " + why + ".");
   }
 
@@ -63,6 +102,7 @@ final class CommittedBound {
    */
   void publish(long batch, Map<String, Long> floors) {
     if (column != null) {
+      writer.requireAlone(batch);
       Map<String, String> properties = new LinkedHashMap<>();
       if (floors.containsKey(column)) {
         long floor = floors.get(column);

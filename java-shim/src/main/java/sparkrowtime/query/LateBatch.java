@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -58,6 +59,7 @@ final class LateBatch {
     this.query = query;
     query.beside().unions().forEach((stream, union) -> add(stream.beside(), stream, union));
     query.spark().logicalPlan().foreach(Scala.each(this::addTable));
+    query.spark().logicalPlan().foreach(Scala.each(this::requireOther));
   }
 
   private void addTable(LogicalPlan node) {
@@ -69,6 +71,26 @@ final class LateBatch {
   private void add(String id, SparkDataStream stream, LogicalPlan node) {
     byId.computeIfAbsent(id, any -> new HashSet<>()).add(stream);
     Scala.list(node.output()).forEach(a -> byTime.put(a.exprId(), stream));
+  }
+
+  /** Late rows that a table keeps come back where the query reads that table, and are late again. */
+  private void requireOther(LogicalPlan node) {
+    InTable mark = InTable.of(node);
+    if (mark != null && mark.keeps()) {
+      Path into = InTable.qualified(new Path(mark.rejected()), query.spark().sparkSessionForStream().sessionState().newHadoopConf());
+      if (reads(into)) {
+        throw new IllegalArgumentException(
+            "rejected=\"" + InTable.PREFIX + mark.rejected() + "\": the query reads that table, so each late row would come back."
+                + " Name another table.");
+      }
+    }
+  }
+
+  /** Whether the table is one whose bounds the query takes. */
+  boolean reads(Path table) {
+    return byId.values().stream()
+        .flatMap(Set::stream)
+        .anyMatch(stream -> stream instanceof TableStream read && read.table().equals(table));
   }
 
   private static SparkDataStream table(LogicalPlan rows) {
@@ -146,11 +168,11 @@ final class LateBatch {
       RejectedTable into = new RejectedTable(query.spark(), table.number(), mark);
       into.append(batch, EndOfTime.published(found.floor()), kept(found));
     } else {
-      warn(table.name(), found);
+      warn(table.table(), found);
     }
   }
 
-  private void warn(String table, Late found) {
+  private void warn(Path table, Late found) {
     if (!warned) {
       warned = true;
       LOG.warn(

@@ -18,6 +18,7 @@ import scala.Option;
 import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
+import sparkrowtime.tables.CommitFiles;
 import sparkrowtime.tables.DeltaBounds;
 import sparkrowtime.tables.DeltaOffset;
 import sparkrowtime.tables.InTable;
@@ -57,7 +58,8 @@ final class TableSource extends TableStream
     Configuration hadoop = (Configuration) called(log, "newDeltaHadoopConf");
     mark.requireOf(data, hadoop);
     String number = new Path(checkpoint).getName();
-    return new TableSource(source, number, data, new DeltaBounds((Path) called(log, "logPath"), hadoop, mark.column()));
+    CommitFiles files = new CommitFiles((Path) called(log, "logPath"), hadoop);
+    return new TableSource(source, number, data, new DeltaBounds(files, mark.column()));
   }
 
   /** Delta's classes are found by their names: they come with its jar, if at all. */
@@ -75,8 +77,8 @@ final class TableSource extends TableStream
   }
 
   @Override
-  public String name() {
-    return data.toString();
+  public Path table() {
+    return data;
   }
 
   @Override

@@ -15,29 +15,42 @@ import sparkrowtime.support.Shown;
 /**
  * What a commit of a Delta log says about itself: its action commitInfo, as far as bounds need it.
  *
- * @param info the text of the action, which tells the commit from one of another table at the same place
- * @param floor the floor in microseconds that it promises; null without one
- * @param column the column that it promises the floor of; null if it does not say
- * @param operation its name in the table's history
- * @param restored the version whose rows a RESTORE has brought back; null for other operations, and if it was said by time
- * @param replaces whether it has put other rows in the place of all that were there
+ * <p>Law: properties of a bound are those of the action itself, which only who means them can write, or those of the
+ * metadata that a streaming query has given to Delta's own sink, in the commit of the batch that they name. Spark's setting
+ * for such metadata is inherited by any statement of a session.
  */
-record DeltaCommit(String info, Long floor, String column, String operation, Long restored, boolean replaces) {
-  static final String RESTORE = "RESTORE";
+final class DeltaCommit {
+  /** Who writes bounds, where it is a drain. */
+  static final String DRAIN = "a drain";
 
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String KEY = "commitInfo";
   private static final String BOUND = "rowtime.bound";
+  private static final String QUERY = "rowtime.query";
+  private static final String BATCH = "rowtime.batch";
+  private static final String POSITION = "rowtime.position";
+
+  private final String file;
+  private final String text;
+  private final JsonNode info;
+  private final JsonNode properties;
+
+  private DeltaCommit(String file, String text, JsonNode info) {
+    this.file = file;
+    this.text = text;
+    this.info = info;
+    this.properties = info.has(BOUND) || info.has(QUERY) || info.has(POSITION) ? info : given(info);
+  }
 
   /** Reads a commit, a line for each action, up to its commitInfo. */
   static DeltaCommit of(String file, BufferedReader lines) throws IOException {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       JsonNode info = line.contains(KEY) ? action(file, line).path(KEY) : MissingNode.getInstance();
       if (info.isObject()) {
-        return of(file, line, info);
+        return new DeltaCommit(file, line, info);
       }
     }
-    return new DeltaCommit("", null, null, "", null, false);
+    return new DeltaCommit(file, "", MissingNode.getInstance());
   }
 
   private static JsonNode action(String file, String line) {
@@ -48,52 +61,109 @@ record DeltaCommit(String info, Long floor, String column, String operation, Lon
     }
   }
 
-  private static DeltaCommit of(String file, String line, JsonNode info) {
-    String operation = info.path("operation").asText();
-    JsonNode parameters = info.path("operationParameters");
-    JsonNode restored = parameters.path("version");
-    JsonNode bound = info.has(BOUND) ? info : given(info.path("userMetadata").asText());
-    return new DeltaCommit(
-        line,
-        bound.has(BOUND) ? floor(file, bound.get(BOUND).asText(), bound.path("rowtime.strict").asText()) : null,
-        column(bound),
-        operation,
-        operation.equals(RESTORE) && restored.asText().matches("\\d+") ? (Long) restored.asLong() : null,
-        replaces(operation, parameters));
-  }
-
-  /** The metadata that a query gives to Delta's own sink, if they are properties; those of others may be any text. */
-  private static JsonNode given(String metadata) {
+  private static JsonNode given(JsonNode info) {
+    String metadata = info.path("userMetadata").asText();
     try {
-      return metadata.contains(BOUND) ? MAPPER.readTree(metadata) : MissingNode.getInstance();
+      JsonNode properties = metadata.contains(QUERY) ? MAPPER.readTree(metadata) : MissingNode.getInstance();
+      JsonNode batch = info.path("operationParameters");
+      boolean isOfBatch =
+          batch.has("queryId")
+              && properties.path(QUERY).asText().equals(batch.path("queryId").asText())
+              && properties.path(BATCH).asText().equals(batch.path("epochId").asText());
+      return isOfBatch ? properties : MissingNode.getInstance();
     } catch (JsonProcessingException e) {
       return MissingNode.getInstance();
     }
   }
 
-  private static long floor(String file, String bound, String strict) {
+  /** The text of the action, which tells the commit from one of another table at the same place. */
+  String text() {
+    return text;
+  }
+
+  /** The floor in microseconds that it promises; null without one. */
+  Long floor() {
+    if (!properties.has(BOUND)) {
+      return null;
+    }
+    String bound = properties.get(BOUND).asText();
     try {
       long micros = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.parse(bound));
-      return strict.equals("true") ? micros + 1 : micros;
+      return properties.path("rowtime.strict").asText().equals("true") ? micros + 1 : micros;
     } catch (DateTimeException | ArithmeticException e) {
       throw new IllegalStateException(
           file + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time in ISO 8601, such as 2026-01-05T10:00:00Z.", e);
     }
   }
 
-  /** The column that a query has said, without its backticks; a drain, which says the position of its reader, writes that of the stream. */
-  private static String column(JsonNode bound) {
-    String drained = bound.has("rowtime.position") ? Rowtime.COLUMN : "";
-    String said = bound.path("rowtime.column").asText(drained).replace("`", "");
+  /** The column that a query has said, without its backticks; a drain writes that of the stream. Null if it is not said. */
+  String column() {
+    String said = properties.path("rowtime.column").asText(properties.has(POSITION) ? Rowtime.COLUMN : "").replace("`", "");
     return said.isEmpty() ? null : said;
   }
 
-  private static boolean replaces(String operation, JsonNode parameters) {
+  /** The query that has written it, by its id, or {@link #DRAIN}; null if it has properties of neither. */
+  String writer() {
+    return properties.has(QUERY) ? properties.get(QUERY).asText() : properties.has(POSITION) ? DRAIN : null;
+  }
+
+  /** The batch of the query that has written it; -1 where it is of none. */
+  long batch() {
+    return properties.path(BATCH).asLong(-1);
+  }
+
+  /** Its name in the table's history. */
+  String operation() {
+    return info.path("operation").asText();
+  }
+
+  boolean isRestore() {
+    return operation().equals("RESTORE");
+  }
+
+  /** The version whose rows a RESTORE at a version has brought back. */
+  long restored(long at) {
+    String version = info.path("operationParameters").path("version").asText();
+    if (version.matches("\\d+") && Long.parseLong(version) < at) {
+      return Long.parseLong(version);
+    }
+    throw new IllegalStateException(
+        "DataLostError: a table was set back by RESTORE to a time (" + file + "), and the log does not say which version that"
+            + " was, so the bound of its rows is not known. Say it by number, which changes no row if it is the same: RESTORE"
+            + " TABLE ... TO VERSION AS OF n.");
+  }
+
+  /** Whether it has put other rows in the place of all that were there. */
+  boolean replaces() {
+    JsonNode parameters = info.path("operationParameters");
     String predicate = parameters.path("predicate").asText("");
     boolean whole = predicate.isEmpty() || predicate.equals("null") || predicate.equals("[]");
     boolean dynamic = parameters.path("isDynamicPartitionOverwrite").asText().equals("true");
-    return operation.contains("REPLACE TABLE")
-        || operation.equals("CLONE")
-        || operation.equals("WRITE") && parameters.path("mode").asText().equals("Overwrite") && whole && !dynamic;
+    return operation().contains("REPLACE TABLE")
+        || operation().equals("CLONE")
+        || operation().equals("STREAMING UPDATE") && parameters.path("outputMode").asText().equals("Complete")
+        || operation().equals("WRITE") && parameters.path("mode").asText().equals("Overwrite") && whole && !dynamic;
+  }
+
+  /**
+   * The name that a column had before this commit, by which earlier commits name it.
+   *
+   * @param column its name after the commit, a path such as {@code window.end}
+   * @return null where there was no such column
+   */
+  String before(String column) {
+    JsonNode parameters = info.path("operationParameters");
+    String old = parameters.path("oldColumnPath").asText();
+    String renamed = parameters.path("newColumnPath").asText();
+    if (operation().equals("RENAME COLUMN") && isIn(column, renamed)) {
+      return old + column.substring(renamed.length());
+    }
+    boolean isGone = operation().equals("RENAME COLUMN") && isIn(column, old)
+        || operation().equals("DROP COLUMNS") && parameters.path("columns").asText().contains('"' + column.split("\\.")[0] + '"');
+    return isGone ? null : column;
+  }
+
+  private static boolean isIn(String column, String struct) {
+    return column.equalsIgnoreCase(struct) || column.regionMatches(true, 0, struct + ".", 0, struct.length() + 1);
   }
 }

@@ -69,16 +69,17 @@ public final class InTable extends LateMark {
 
   /** Refuses a table that is not the one whose bounds the user has named. */
   public void requireOf(Path data, Configuration hadoop) {
-    if (!bounds.isEmpty() && !qualified(bounds.substring(PREFIX.length()), hadoop).equals(data)) {
+    if (!bounds.isEmpty() && !qualified(new Path(bounds.substring(PREFIX.length())), hadoop).equals(data)) {
       throw new IllegalArgumentException(
           "punctuate(..., bounds=\"" + bounds + "\"): the rows are those of " + data + ". The bounds of a table are about its"
               + " own versions. Leave bounds out, or name that table.");
     }
   }
 
-  private static Path qualified(String path, Configuration hadoop) {
+  /** The path of a table as its source has it. */
+  public static Path qualified(Path path, Configuration hadoop) {
     try {
-      return new Path(path).getFileSystem(hadoop).makeQualified(new Path(path));
+      return path.getFileSystem(hadoop).makeQualified(path);
     } catch (IOException e) {
       throw new UncheckedIOException("The file system of " + path + " is not known.", e);
     }

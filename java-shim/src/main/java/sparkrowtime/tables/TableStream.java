@@ -1,5 +1,6 @@
 package sparkrowtime.tables;
 
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.execution.streaming.Source;
 
 /**
@@ -13,8 +14,8 @@ public abstract class TableStream implements Source {
   /** The floor in microseconds of the rows behind an offset, as it is published; null if nothing is promised. */
   public abstract Long floor(String offset);
 
-  /** How the table is named in messages. */
-  public abstract String name();
+  /** The folder of the table. */
+  public abstract Path table();
 
   /** The number of this source in the query's checkpoint. */
   public abstract String number();
