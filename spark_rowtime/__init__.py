@@ -73,6 +73,7 @@ if TYPE_CHECKING:  # at run time __getattr__ imports them when they are used, so
     from spark_rowtime.drain.sink import TableSink
     from spark_rowtime.drain.tables.open import openTableSink, readTableBound
     from spark_rowtime.drain.tables.parquet import ParquetSink
+    from spark_rowtime.drain.tables.why import whyTable
     from spark_rowtime.kafka.bounds import KafkaBounds
     from spark_rowtime.producer.departure import closeProducer, detachProducer
     from spark_rowtime.producer.rowsink import RowSink, openSink
@@ -126,6 +127,7 @@ _MODULES = {
     "openTableSink": "drain.tables.open",
     "punctuate": "spark.punctuate",
     "readTableBound": "drain.tables.open",
+    "whyTable": "drain.tables.why",
     "rejectedRows": "reader.rejected",
     "renameStream": "admin.streams",
     "runAdapter": "adapter.adapter",
@@ -213,6 +215,7 @@ __all__ = [
     "tableWriter",
     "wait",
     "why",
+    "whyTable",
     "withBounds",
 ]
 

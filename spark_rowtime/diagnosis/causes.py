@@ -67,6 +67,10 @@ class Cause(StrEnum):
     """A stream that the query reads cannot be opened."""
     NOT_FOLLOWED = "notFollowed"
     """The query says that it reads a place to which the answer does not lead: it is not where the stream is."""
+    DRAIN = "drain"
+    """Of a table: a drain writes it, and its stream is not known from the table."""
+    NOT_OURS = "notOurs"
+    """Of a table: its commits are by others, and say nothing of its time."""
 
 
 @dataclass(frozen=True, slots=True)

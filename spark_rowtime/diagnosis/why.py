@@ -92,7 +92,14 @@ def explain(
         account = _query(stream, query)
         floor, moved = account.output_floor, stream.now - account.unseen
         steps = chain.of_query(account, floor, needs, moved)
-    return _explanation(stream.path, needs, steps, reach.not_followed)
+    return explanation_of(stream.path, needs, steps, reach.not_followed)
+
+
+def steps_of_stream(path: str, needs: int, reach: Reach, silent_after: int) -> list[Step]:
+    """The links up to a stream that must reach a time."""
+    with open_store(path) as store:
+        stream = StreamState.of(store.snapshot(full=True), path)
+    return Chain(silent_after, reach).of_stream(stream, needs)
 
 
 def _query(stream: StreamState, query: str) -> QueryAccount:
@@ -112,7 +119,8 @@ def _query(stream: StreamState, query: str) -> QueryAccount:
     )
 
 
-def _explanation(path: str, needs: int | None, steps: list[Step], not_followed: list[str]) -> Explanation:
+def explanation_of(path: str, needs: int | None, steps: list[Step], not_followed: list[str]) -> Explanation:
+    """The answer: of the first link that has a finding. The last link is what was asked about."""
     last = steps[-1]
     reached = last.floor is not None and (needs is None or last.floor >= needs)
     first = next((step.finding for step in steps if step.finding), None)

@@ -21,7 +21,8 @@ GONE_MICROS = 30_000_000
 class QuerySource:
     """One source of a query, as of its last batch. Times are in microseconds.
 
-    ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``place`` names the joins
+    ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``table`` is the path of a
+    Delta table with bounds in its commits, ``version`` the last one that was read entirely. ``place`` names the joins
     and unions above the source, and its place in each, the topmost first. ``read``: of bounds beside topics, up to
     where these were read.
     """
@@ -38,6 +39,8 @@ class QuerySource:
     place: tuple[str, ...]
     other: str
     read: Offsets | None
+    table: str | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,8 @@ def _source(given: Stranger) -> QuerySource:
         tuple(given.texts("place")),
         given.text("other") or "",
         _offsets(given.part("read")),
+        given.text("table"),
+        position.whole("version"),
     )
 
 

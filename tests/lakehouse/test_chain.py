@@ -43,6 +43,18 @@ def test_windows_close_along_a_chain_of_tables(orders: Orders) -> None:
                 query.processAllAvailable()
             assert rows(chain, "day") == [("11:00", 2)]
         assert rt.readTableBound(f"delta:{orders.folder}/day") == rt.RowtimeBound(at("11:00:00.000001"))
+        found = rt.whyTable(f"delta:{orders.folder}/day", at("11:00"))
+        assert (found.complete, found.cause) == (True, rt.Cause.COMPLETE)
+        found = rt.whyTable(f"delta:{orders.folder}/day", at("12:00"))
+        assert (found.complete, found.cause, found.holder) == (False, rt.Cause.NOT_OURS, None)
+        kinds = [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
+        assert kinds[::2] == [("table", name) for name in ("orders", "silver", "gold", "day")]
+        assert kinds[1::2] == [("query", str(query.id)) for query in (silver, gold, day)]
+    with running(chain.start("silver")) as silver:
+        orders.put(bound="12:00")
+        silver.processAllAvailable()
+    found = rt.whyTable(f"delta:{orders.folder}/day", at("12:00"))
+    assert (found.cause, found.holder) == (rt.Cause.QUERY_BEHIND, str(gold.id))
     assert {one["rowtime.query"] for one in said(chain, "gold")} == {str(gold.id)}
     last = said(chain, "gold")[-1]
     assert (last["rowtime.bound"], last["rowtime.strict"]) == (at("11:10:00.000001"), "false")

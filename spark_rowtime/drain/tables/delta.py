@@ -1,5 +1,6 @@
 """A Delta Lake table, through the library ``deltalake``."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -37,9 +38,16 @@ class DeltaTable(Table):
         self._id = self._table.metadata().id
         self._forgotten = False
         """Whether the log no longer has the commits of a query that wrote to the table, and it was not set back."""
+        self.commit: Mapping[str, Any] | None = None
+        """The last commit by spark-rowtime, as the history has it, with what a query has said in it."""
         self.properties = self._last()
         if schema is not None:
             require_same(target, schema, self.schema)
+
+    @property
+    def version(self) -> int:
+        """The newest version of the table."""
+        return int(self._table.version())
 
     @property
     def schema(self) -> pa.Schema:
@@ -134,7 +142,7 @@ class DeltaTable(Table):
         version = self._table.version()
         for most in _HISTORY:
             commits = self._table.history(most)
-            found, missing = in_sight(self.target, commits, version)
+            found, missing, self.commit = in_sight(self.target, commits, version)
             if missing is None:
                 return found
         self._forgotten = not any(commit.get("operation") == RESTORE for commit in commits)

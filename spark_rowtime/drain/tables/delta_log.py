@@ -15,11 +15,13 @@ class InSight(NamedTuple):
     """What a log tells of the rows that a reader sees.
 
     ``properties`` are those of the last commit by spark-rowtime that led to them; empty without one. ``missing`` is the
-    version that would have to be looked at to know more; None where the log has all that is needed.
+    version that would have to be looked at to know more; None where the log has all that is needed. ``commit`` is that
+    commit as the history has it, with what a query has said in it.
     """
 
     properties: dict[str, str]
     missing: int | None
+    commit: Mapping[str, Any] | None = None
 
 
 def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) -> InSight:
@@ -34,9 +36,9 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
             continue
         if commit["version"] < wanted:
             break
-        if found := _properties(commit):
+        if found := marked(said := _said(commit)):
             _require_not_replaced(target, replaced)
-            return InSight(found, None)
+            return InSight(found, None, said)
         if wanted > 0:
             replaced = replaced or (commit if _replaces(commit) else None)
             wanted = _restored(target, commit) if commit.get("operation") == RESTORE else wanted - 1
@@ -45,8 +47,8 @@ def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) ->
     return InSight({}, wanted)
 
 
-def _properties(commit: Mapping[str, Any]) -> dict[str, str]:
-    """The properties of a commit, as ``DeltaCommit`` has them.
+def _said(commit: Mapping[str, Any]) -> dict[str, Any]:
+    """A commit with its properties, as ``DeltaCommit`` has them.
 
     Those of a query with Delta's own sink are in its ``userMetadata``, and count in the commit of the batch that they
     name: any statement of a session inherits the setting for it.
@@ -58,7 +60,7 @@ def _properties(commit: Mapping[str, Any]) -> dict[str, str]:
     batch = commit.get("operationParameters", {})
     is_of_batch = isinstance(given, dict) and QUERY in given and given[QUERY] == batch.get("queryId")
     of_sink = given if is_of_batch and given.get(BATCH) == batch.get("epochId") else {}
-    return marked({**of_sink, **commit})
+    return {**of_sink, **commit}
 
 
 def _restored(target: str, commit: Mapping[str, Any]) -> int:

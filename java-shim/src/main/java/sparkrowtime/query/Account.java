@@ -27,6 +27,7 @@ import sparkrowtime.plan.Operators;
 import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.TableStream;
 
 /**
  * What a query tells about one of its batches, as a JSON object of a few KB: its sources and how far it has
@@ -94,6 +95,9 @@ final class Account {
       }
     } else {
       source.put("other", cut(stream.toString()));
+      if (stream instanceof TableStream table && end != null) {
+        source.put("table", table.table().toString()).set("position", position(table, end));
+      }
     }
     source.set("place", MAPPER.valueToTree(above));
   }
@@ -115,6 +119,11 @@ final class Account {
       position.put("floor", floor == Bound.UNKNOWN_YET ? null : (Long) EndOfTime.published(floor));
     }
     return position;
+  }
+
+  private static JsonNode position(TableStream table, Offset end) {
+    Long floor = table.floor(end.json());
+    return MAPPER.createObjectNode().put("version", table.version(end.json())).put("floor", floor);
   }
 
   private void operators(ArrayNode array, SparkPlan plan, Propagation batch) {

@@ -99,8 +99,9 @@ final class CommittedBound {
 
   /**
    * @param floors the bounds of the output columns on later batches, by path
+   * @param account what the query tells about the batch
    */
-  void publish(long batch, Map<String, Long> floors) {
+  void publish(long batch, Map<String, Long> floors, String account) {
     if (column != null) {
       writer.requireAlone(batch);
       Map<String, String> properties = new LinkedHashMap<>();
@@ -114,6 +115,7 @@ final class CommittedBound {
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));
+      properties.put("rowtime.account", account);
       SparkSession.active().conf().set(METADATA, written(properties));
     }
   }

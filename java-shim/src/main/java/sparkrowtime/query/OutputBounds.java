@@ -54,9 +54,9 @@ final class OutputBounds {
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
-    committed.publish(batchId, floors);
     set("rowtime.batchEnd", end());
     String told = account.of(batchId, plan, batch, floors, bounds);
+    committed.publish(batchId, floors, told);
     query.reported(told);
     set("rowtime.account", told);
     set("rowtime.query", spark.id().toString()); // a query that a foreachBatch starts inherits all these

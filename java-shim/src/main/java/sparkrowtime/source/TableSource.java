@@ -73,7 +73,12 @@ final class TableSource extends TableStream
 
   @Override
   public Long floor(String offset) {
-    return bounds.floorBehind(DeltaOffset.of(offset).passed());
+    return bounds.floorBehind(version(offset));
+  }
+
+  @Override
+  public long version(String offset) {
+    return DeltaOffset.of(offset).passed();
   }
 
   @Override

@@ -14,6 +14,9 @@ public abstract class TableStream implements Source {
   /** The floor in microseconds of the rows behind an offset, as it is published; null if nothing is promised. */
   public abstract Long floor(String offset);
 
+  /** The last version of which all rows lie before an offset; negative for none. */
+  public abstract long version(String offset);
+
   /** The folder of the table. */
   public abstract Path table();
 
