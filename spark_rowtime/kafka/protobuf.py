@@ -104,7 +104,7 @@ def _varint(value: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(message: Any) -> dict[str, Any]:
-    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+    return {field.name: _field(message, field) for field in type(message).DESCRIPTOR.fields}
 
 
 def _field(message: Any, field: Any) -> Any:

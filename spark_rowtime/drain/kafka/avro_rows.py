@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.drain.kafka.encoders import RowFormat
-from spark_rowtime.drain.kafka.row_formats import require_names, unsupported
+from spark_rowtime.drain.kafka.row_formats import dicts_of, require_names, unsupported
 from spark_rowtime.kafka.client import library
 
 _types = pa.types
@@ -44,7 +44,7 @@ class AvroRows(RowFormat):
         return json.dumps(self._record)
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        return [self._written(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+        return [self._written(row) for row in dicts_of(rows)]
 
     def _written(self, row: dict[str, Any]) -> bytes:
         body = io.BytesIO()
@@ -53,12 +53,12 @@ class AvroRows(RowFormat):
 
 
 def _field(field: pa.Field, within: str, column: str) -> dict[str, Any]:
-    kind = _type(field, f"{within}_{field.name}", column)
+    kind = _type(field, f"{within}.{field.name}", column)
     return {"name": field.name, "type": kind, **({"default": None} if field.nullable else {})}
 
 
 def _type(field: pa.Field, name: str, column: str) -> Any:
-    """The type of a field. ``name``: that of a record in its place, which no other has."""
+    """The type of a field. ``name``: that of a record in its place, which no other has, since no column has a point."""
     found = _not_null(field.type, name, column)
     return ["null", found] if field.nullable else found
 
@@ -72,9 +72,9 @@ def _not_null(kind: pa.DataType, name: str, column: str) -> Any:
     if _types.is_timestamp(kind):
         return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
     if _types.is_list(kind):
-        return {"type": "array", "items": _type(kind.value_field, f"{name}_element", column)}
+        return {"type": "array", "items": _type(kind.value_field, f"{name}.element", column)}
     if _types.is_struct(kind):
         return {"type": "record", "name": name, "fields": [_field(part, name, column) for part in kind]}
     if _types.is_map(kind) and _types.is_string(kind.key_type):
-        return {"type": "map", "values": _type(kind.item_field, f"{name}_value", column)}
+        return {"type": "map", "values": _type(kind.item_field, f"{name}.value", column)}
     raise unsupported(column, kind, "the keys of a map in Avro are texts")

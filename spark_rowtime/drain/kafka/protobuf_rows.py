@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.drain.kafka.encoders import RowFormat
-from spark_rowtime.drain.kafka.row_formats import require_names, unsupported
+from spark_rowtime.drain.kafka.row_formats import dicts_of, require_names, unsupported
 from spark_rowtime.errors import SchemaMismatchError
 from spark_rowtime.kafka.client import library
 
@@ -49,8 +49,8 @@ class ProtobufRows(RowFormat):
         )
         pool = library("google.protobuf.descriptor_pool").DescriptorPool()
         times = library("google.protobuf.timestamp_pb2").DESCRIPTOR
-        for file in (times.serialized_pb, self._file.SerializeToString()):
-            pool.AddSerializedFile(file)
+        pool.AddSerializedFile(times.serialized_pb)
+        _add_file(pool, self._file)
         row = pool.FindMessageTypeByName("Row")
         self._class = library("google.protobuf.message_factory").GetMessageClass(row)
 
@@ -59,7 +59,7 @@ class ProtobufRows(RowFormat):
         return base64.b64encode(self._file.SerializeToString()).decode()
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        return [_filled(self._class(), row).SerializeToString() for row in rows.to_pylist(maps_as_pydicts="strict")]
+        return [self._class.SerializeToString(_filled(self._class(), row)) for row in dicts_of(rows)]
 
     def _message(self, name: str, path: str, fields: list[pa.Field]) -> Any:
         message = self._descriptors.DescriptorProto(name=name)
@@ -84,7 +84,7 @@ class ProtobufRows(RowFormat):
 
     def _add_entry(self, message: Any, path: str, field: pa.Field, added: Any, column: str) -> None:
         """A map is a repeated message of keys and values."""
-        kind, name = field.type, f"{field.name.title().replace('_', '')}Entry"
+        kind, name = field.type, f"{_camel_case(field.name)}Entry"
         if not any(fits(kind.key_type) for fits in _KEYS):
             raise unsupported(column, kind, "the keys of a map in Protobuf are texts, whole numbers or truth values")
         keys = [pa.field("key", kind.key_type, nullable=False), pa.field("value", kind.item_type, nullable=False)]
@@ -99,7 +99,7 @@ class ProtobufRows(RowFormat):
         if _types.is_timestamp(kind) and kind.tz:
             added.type, added.type_name = added.TYPE_MESSAGE, _TIMESTAMP
         elif _types.is_struct(kind):
-            name = f"{added.name.title().replace('_', '')}Struct"
+            name = f"{_camel_case(added.name)}Struct"
             message.nested_type.append(self._message(name, f"{path}.{name}", [*kind]))
             added.type, added.type_name = added.TYPE_MESSAGE, f"{path}.{name}"
         else:
@@ -107,11 +107,30 @@ class ProtobufRows(RowFormat):
             added.type = getattr(added, f"TYPE_{plain}")
 
 
+def _add_file(pool: Any, file: Any) -> None:
+    """Raises SchemaMismatchError for names that Protobuf cannot have in one message, such as ``a_b`` and ``aB``."""
+    try:
+        pool.AddSerializedFile(file.SerializeToString())
+    except TypeError as error:
+        what = str(error).rpartition(": ")[2]
+        raise SchemaMismatchError(
+            f"Protobuf takes names of these columns, or of fields within one, for the same: {what}. Names must differ "
+            "in more than _ and the letter behind it. Rename one in the stream's query or feed, or drain with another "
+            "encoder.",
+        ) from None
+
+
+def _camel_case(name: str) -> str:
+    """The name as Protobuf's compiler has it in the types that it adds for maps."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
 def _filled(message: Any, values: dict[str, Any]) -> Any:
-    """The message with these values of its fields."""
+    """The message with these values of its fields, which may be named like what messages have."""
+    fields = type(message).DESCRIPTOR.fields_by_name
     for name, value in values.items():
         place = getattr(message, name)
-        if message.DESCRIPTOR.fields_by_name[name].is_repeated:
+        if fields[name].is_repeated:
             _put_all(place, _required(value, name), name)
         elif value is not None:
             _put(value, partial(getattr, message, name), partial(setattr, message, name))
@@ -132,7 +151,7 @@ def _put(value: Any, message: Any, put: Callable[[Any], object]) -> None:
     """Puts a value into a place. ``message`` returns the message in that place, where values are messages."""
     if isinstance(value, dict):
         struct = message()
-        struct.SetInParent()
+        type(struct).SetInParent(struct)
         _filled(struct, value)
     elif isinstance(value, datetime) and value.tzinfo is not None:
         message().FromDatetime(value)

@@ -1,7 +1,9 @@
-"""What Avro and Protobuf refuse: names of columns, and types that they have no place for."""
+"""What Avro and Protobuf refuse: names of columns, types that they have no place for, and maps with a key twice."""
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 
@@ -41,4 +43,20 @@ def unsupported(column: str, kind: pa.DataType, why: str) -> SchemaMismatchError
         "encoder.",
         column=column,
         type=str(kind),
+    )
+
+
+def dicts_of(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows, with dicts for structs and maps. SchemaMismatchError for a map that has one key twice."""
+    names, columns = rows.schema.names, [_values(rows.column(name), name) for name in rows.schema.names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: pa.Array, name: str) -> list[Any]:
+    with suppress(KeyError):
+        return list(column.to_pylist(maps_as_pydicts="strict"))
+    raise SchemaMismatchError(
+        f"Column {name!r} has a map with one key twice, of which a consumer would see one. Write others in the "
+        "stream's query, or give value=, a function that writes the rows.",
+        column=name,
     )
