@@ -5,12 +5,13 @@ rows, positions of readers, and the numbers of all events, so that readers and q
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import WRITER, Account, Rejection, Snapshot, Staged
+from spark_rowtime.store.base import READS_UNKNOWN, WRITER, Account, ReaderInfo, Rejection, Snapshot, Staged
 
 
 class LoggedEvent(NamedTuple):
@@ -74,6 +75,15 @@ def forgotten(snapshot: Snapshot) -> Forgotten:
 def writers(snapshot: Snapshot) -> list[Account]:
     """Returns the accounts of the queries that write the stream. Others did not report to the copy."""
     return [account for account in snapshot.accounts if account.role == WRITER]
+
+
+def copied_readers(snapshot: Snapshot) -> list[ReaderInfo]:
+    """Returns the readers as a copy has them, which does not know whose they are.
+
+    Law (*a reader lets nothing go*, in a copy; tests/store/test_postgres_folding.py): what a user has registered who
+    may only read keeps cuts in the copy, too, and lets none be folded, until somebody registers it there.
+    """
+    return [one if one.trusted else replace(one, reads=READS_UNKNOWN) for one in snapshot.readers]
 
 
 def key_parts(snapshot: Snapshot) -> Iterator[tuple[str, int, bytes]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -92,6 +93,23 @@ def test_a_reader_lets_nothing_go(
     with store(postgres, "writer_ann") as writer:
         writer.keep("query of a writer", place(writer.head().seq), READS_TOPIC)
     assert folded(bounds) == CUTS + 3 - (CUTS - 3), "a reader's query is waited for"
+
+
+@pytest.mark.parametrize("kind", ["directory", "database"])
+def test_a_reader_lets_nothing_go_in_a_copy(
+    postgres: PostgresServer, attacker: Any, bounds: str, tmp_path: Path, kind: str
+) -> None:
+    """A copy does not know whose a registration is; that of a writer does in it what it does in the stream."""
+    database = postgres.url("copied", user="owner_ann_folded", database="folded")
+    register(attacker, "far", 1 << 60)
+    for user, left in (("reader", CUTS), ("writer", 1)):
+        copy = database if kind == "database" else str(tmp_path / f"{user}.rowtime")
+        rt.copyStream(bounds, copy)
+        assert folded(copy) == left
+        rt.deleteStream(copy, force=True)
+        with store(postgres, "owner_ann") as owner:
+            owner.forget("far") if user == "reader" else None
+            owner.keep("far", place(owner.head().seq), READS_TOPIC)
 
 
 def test_a_reader_keeps_nothing_for_ever(

@@ -12,7 +12,15 @@ from typing import Any
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import Staged
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.history import History, KeptRejection, LoggedEvent, forgotten, key_parts, writers
+from spark_rowtime.store.history import (
+    History,
+    KeptRejection,
+    LoggedEvent,
+    copied_readers,
+    forgotten,
+    key_parts,
+    writers,
+)
 from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
@@ -104,7 +112,7 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
     for kept in history.rejections():
         rejections.restore(catalog, kept)
     rejections.set_totals(catalog, rejections.totals(catalog)._replace(removed=now.rejected_removed))
-    for reader in now.readers:
+    for reader in copied_readers(now):
         readers.keep(catalog, reader.name, reader.position, now.uptime - reader.unseen, reader.reads)
     for part in key_parts(now):
         key_floors.restore(catalog, *part)

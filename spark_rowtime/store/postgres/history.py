@@ -12,7 +12,15 @@ import pyarrow as pa
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import Slice, Snapshot, Staged, StreamSettings
-from spark_rowtime.store.history import History, KeptRejection, LoggedEvent, forgotten, key_parts, writers
+from spark_rowtime.store.history import (
+    History,
+    KeptRejection,
+    LoggedEvent,
+    copied_readers,
+    forgotten,
+    key_parts,
+    writers,
+)
 from spark_rowtime.store.postgres import copies, cuts, records, rejections, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.connection import Connection, Statement, run
@@ -171,7 +179,9 @@ class _Import:
         now = history.snapshot
         self._copy(f"producers (stream, {records.PRODUCER_COLUMNS})", map(records.values, now.records.values()))
         self._copy("rejected", map(self._rejected, history.rejections()))
-        readers = ((r.name, r.position.seq, r.position.cut, now.uptime - r.unseen, r.reads) for r in now.readers)
+        readers = (
+            (r.name, r.position.seq, r.position.cut, now.uptime - r.unseen, r.reads) for r in copied_readers(now)
+        )
         self._copy("readers (stream, name, seq, cut, seen, reads)", readers)
         self._copy("key_floors", key_parts(now))
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
