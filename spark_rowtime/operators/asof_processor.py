@@ -9,7 +9,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.asof_match import AsOf
 from spark_rowtime.operators.asof_pack import LEFT, PLACE, RIGHT, SIDE
-from spark_rowtime.operators.chunks import CHUNK, from_bytes
+from spark_rowtime.operators.chunks import CHUNK, from_bytes, together
 from spark_rowtime.operators.current_rows import HASH, CurrentRows
 from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed
@@ -52,7 +52,7 @@ class AsOfProcessor(GroupProcessor):
         times = self._asof.times(complete)
         complete = complete.take(pa.array(np.argsort(times, kind="stable")))
         right = [*self._current.of(complete.column(HASH).to_numpy()), *fresh, *self._later(times)]
-        yield from packed(self._joined(complete, pa.concat_tables(right) if right else None))
+        yield from packed(self._joined(complete, together(right) if right else None))
 
     def _later(self, times: Index) -> Iterator[pa.Table]:
         """Returns the waiting right rows that count for left rows of these times."""

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_rowtime.errors import SchemaMismatchError
+
 Whole = npt.NDArray[np.int64]
 BUCKET, CHUNK = "bucket", "chunk"
 _ROWS = 65_536
@@ -42,6 +44,26 @@ def uniform(rows: pa.Table) -> pa.Table:
     return rows if rows.schema == wanted else rows.cast(wanted)
 
 
+def together(tables: list[pa.Table]) -> pa.Table:
+    """Returns the rows of tables, with the columns of the last one, by name.
+
+    The query before it was changed may have kept the others: with its columns in another order, or with more of them.
+    """
+    return pa.concat_tables([of_columns(table, tables[-1].column_names) for table in tables])
+
+
+def of_columns(rows: pa.Table, names: list[str]) -> pa.Table:
+    """Returns these columns of rows. Raises SchemaMismatchError if the rows are of a query that had not all of them."""
+    missing = [name for name in names if name not in rows.column_names]
+    if missing:
+        raise SchemaMismatchError(
+            f"The query has the column {missing[0]!r}, but rows in its state have only {rows.column_names}: "
+            "they came before the query was changed. Start it with a new checkpoint, or without that column.",
+            column=missing[0],
+        )
+    return rows if rows.column_names == names else rows.select(names)
+
+
 def _type_in_utc(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
@@ -69,13 +91,13 @@ def unpacker(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns a function for mapInArrow that unpacks chunks.
 
-    Their rows get these column ``names``, and ``rowtime`` is moved ``following`` microseconds later.
+    Their rows have these column ``names``, and ``rowtime`` is moved ``following`` microseconds later.
     """
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for chunk in batch.column(CHUNK):
-                rows = from_bytes(chunk.as_py()).rename_columns(names)
+                rows = of_columns(from_bytes(chunk.as_py()), names)
                 yield from _moved(rows, rowtime, following).to_batches()
 
     return unpack

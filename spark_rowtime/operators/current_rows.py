@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle, ValueState
 
 from spark_rowtime.operators.asof_match import AsOf
-from spark_rowtime.operators.chunks import from_bytes, split, to_bytes
+from spark_rowtime.operators.chunks import from_bytes, split, to_bytes, together
 from spark_rowtime.operators.sorted_rows import Index
 
 HASH = "keyHash"
@@ -53,7 +53,7 @@ class CurrentRows:
             self._rebuild([*self._all(), fresh])
             return
         old = self._tables(np.unique(self._page(fresh.column(HASH).to_numpy())))
-        kept = self._asof.latest(pa.concat_tables([*old, fresh]))
+        kept = self._asof.latest(together([*old, fresh]))
         self._rows += kept.num_rows - sum(rows.num_rows for rows in old)
         self._write(kept)
 
@@ -75,7 +75,7 @@ class CurrentRows:
 
     def _rebuild(self, tables: list[pa.Table]) -> None:
         """Writes all rows anew, into as many pages as they need."""
-        kept = self._asof.latest(pa.concat_tables(tables))
+        kept = self._asof.latest(together(tables))
         if self._asof.tolerance is not None:
             kept = kept.filter(pa.array(self._asof.times(kept) >= self._swept - self._asof.tolerance))
         self._map.clear()

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
+from spark_rowtime.operators.chunks import together
 from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
 from spark_rowtime.operators.match_rows import Matches
@@ -37,7 +37,7 @@ class MatchProcessor(GroupProcessor):
             rows.append(self._matches.opened(complete))
         due = None
         if rows:
-            found, kept = self._matches.advance(pa.concat_tables(rows), floor)
+            found, kept = self._matches.advance(together(rows), floor)
             yield from packed(found)
             self._kept.add(kept, self._matches.rowtime)
             due = self._matches.due(kept, floor)

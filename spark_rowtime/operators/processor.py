@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.aggregates import Aggregate
-from spark_rowtime.operators.chunks import micros
+from spark_rowtime.operators.chunks import micros, together
 from spark_rowtime.operators.frames import Frame
 from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
 from spark_rowtime.operators.row_state import RowState, WaitingRows
@@ -49,13 +49,13 @@ class FrameProcessor(GroupProcessor):
             return
         times = micros(fresh, self._time)
         slim = fresh.select(self._kept)
-        past = pa.concat_tables([slim.slice(0, 0), *self._past.between(self._frame.since(int(times.min())), until)])
-        others = pa.concat_tables([past, *self._later(int(times.max()))])
+        past = together([*self._past.between(self._frame.since(int(times.min())), until), slim.slice(0, 0)])
+        others = together([past, *self._later(int(times.max()))])
         yield from packed(over_frames(fresh, others, self._by, self._time, self._frame, self._what))
         if self._frame.last_rows is None:
             self._keep(slim.filter(pa.array(times >= self._frame.since(until))))
         else:
-            self._keep_last(pa.concat_tables([past, slim]), self._frame.last_rows)
+            self._keep_last(together([past, slim]), self._frame.last_rows)
 
     def _later(self, last: int) -> list[pa.Table]:
         """Returns the waiting rows that count for rows up to ``last``.
@@ -65,7 +65,7 @@ class FrameProcessor(GroupProcessor):
         if not self._frame.following:
             return []
         rows = list(self._waiting.between(last, last + self._frame.following))
-        return [in_sequence(pa.concat_tables(rows), self._sequence).select(self._kept)] if rows else []
+        return [in_sequence(together(rows), self._sequence).select(self._kept)] if rows else []
 
     def _keep(self, rows: pa.Table) -> None:
         if rows.num_rows:

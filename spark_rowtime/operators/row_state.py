@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessorHandle
 
-from spark_rowtime.operators.chunks import from_bytes, micros, nullable_micros, split, to_bytes
+from spark_rowtime.operators.chunks import from_bytes, micros, nullable_micros, split, to_bytes, together
 
 
 class RowState:
@@ -38,7 +38,7 @@ class RowState:
         """Adds rows to those in the state."""
         for slot, part in zip(*split(rows, micros(rows, time) // self._width), strict=True):
             there = [self._read(slot)] if slot in self._slots else []
-            self._map.updateValue((slot,), (to_bytes(pa.concat_tables([*there, part])),))
+            self._map.updateValue((slot,), (to_bytes(together([*there, part])),))
             self._slots = sorted({*self._slots, slot})
 
     def between(self, least: int, most: int) -> Iterator[pa.Table]:
@@ -85,7 +85,7 @@ class WaitingRows(RowState):
         self._until, self._put_back = until, []
         if not rows:
             return None
-        table = pa.concat_tables(rows)
+        table = together(rows)
         complete = pa.array(nullable_micros(table, self._time) < until)
         self._wait(table.filter(pc.invert(complete)))
         return table.filter(complete)

@@ -48,9 +48,9 @@ FORMS = {
     "(r.rowtime <= o.rowtime) ON r.currency = o.currency AND upper(o.currency) = upper(r.currency)",
     "using": f"SELECT o.rowtime, n, m, currency FROM orders o LEFT ASOF JOIN rates r {MATCH} USING (currency)",
     "without keys": f"SELECT o.rowtime, n, m FROM orders o LEFT ASOF JOIN rates r {MATCH}",
-    "below others": "WITH j AS (SELECT r.rowtime AS rated, r.currency AS c, * EXCEPT (r.rowtime, r.currency) "
-    "FROM orders o ASOF JOIN (SELECT *, m + 1 AS more FROM rates WHERE rate IS NULL OR rate < 2) r "
-    f"{MATCH} ON o.currency = r.currency) "
+    "below others": "WITH o AS (SELECT * FROM orders), r AS (SELECT *, m + 1 AS more FROM rates WHERE rate IS NULL OR "
+    "rate < 2), j AS (SELECT r.rowtime AS rated, r.currency AS c, * EXCEPT (r.rowtime, r.currency) "
+    f"FROM o ASOF JOIN r {MATCH} ON o.currency = r.currency) "
     "SELECT rowtime, n, more - 1 AS m FROM j WHERE c IS NOT NULL AND rated <= rowtime",
 }
 
@@ -129,6 +129,8 @@ def test_what_is_refused_by_name(pair: Pipe) -> None:
     pair.spark.sql("CREATE OR REPLACE TEMP VIEW old AS SELECT TIMESTAMP '2006-09-11' AS since, 1.0 AS rate")
     of_table = "SELECT o.* FROM orders o ASOF JOIN old r MATCH_CONDITION (o.rowtime >= r.since)"
     refused_by(pair, pair.spark.sql(of_table), "one side is no stream")
+    of_interval = f"SELECT o.* FROM orders o ASOF JOIN (SELECT *, make_interval(1) AS year FROM rates) r {MATCH}"
+    refused_by(pair, pair.spark.sql(of_interval), "column year is INTERVAL")
 
 
 def refused_by(pair: Pipe, frame: DataFrame, said: str) -> None:
@@ -143,6 +145,42 @@ def test_without_rocksdb_it_is_refused(pair: Pipe) -> None:
     rocksdb = pair.spark.conf.get(provider)
     pair.spark.conf.unset(provider)
     try:
-        refused_by(pair, pair.spark.sql(JOIN.format(how="")), "needs the RocksDB state store")
+        frame = pair.spark.sql(JOIN.format(how=""))
+        refused_by(pair, frame, "needs the RocksDB state store")
     finally:
         pair.spark.conf.set(provider, rocksdb)
+    refused_by(pair, frame, "make it again")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("in_sql", [True, False])
+def test_rows_in_the_state_keep_their_columns_in_a_changed_query(pipe: Pipe, in_sql: bool) -> None:
+    """Its columns are in another order, or there is one that the rows in the state do not have."""
+    pipe.spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    paths = [pipe.create("orders", "a INT, b INT"), pipe.create("rates", "c INT, d INT")]
+
+    def joined(orders: str, rates: str) -> DataFrame:
+        left, right = (pipe.read("orders").selectExpr(*orders.split()), pipe.read("rates").selectExpr(*rates.split()))
+        if not in_sql:
+            return asofJoin(left, right)
+        left.createOrReplaceTempView("orders")
+        right.createOrReplaceTempView("rates")
+        return pipe.spark.sql(f"SELECT o.*, r.* EXCEPT (rowtime) FROM orders o LEFT ASOF JOIN rates r {MATCH}")
+
+    columns = ("rowtime", "a", "b", "c", "d")
+    pipe.run(joined("rowtime a b", "rowtime c d").select(*columns))
+    with opened(paths[0]) as left, opened(paths[1], **ANY_ORDER) as right:
+        send(left, ("12:20", 1, 2), ("12:40", 3, 4), promise="13:00")
+        send(right, ("12:10", 5, 6), ("12:30", 7, 8), promise="12:20")
+        assert pipe.step() == []
+        restart(pipe, joined("b rowtime a", "d c rowtime").select(*columns))
+        send(right, promise="12:35")
+        assert pipe.step() == [("12:20", 1, 2, 5, 6)]
+        send(right, ("12:35", 9, 10), promise="12:50")
+        assert pipe.step() == [("12:40", 3, 4, 9, 10)]
+        send(left, ("13:10", 1, 2), promise="14:00")
+        assert pipe.step() == []
+        restart(pipe, joined("rowtime a b a+b", "rowtime c d").select(*columns))
+        send(right, promise="14:00")
+        with pytest.raises(Exception, match="Start it with a new checkpoint"):
+            pipe.step()

@@ -11,9 +11,11 @@ import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.CalendarIntervalType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.NumericType;
@@ -22,6 +24,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampType;
 import sparkrowtime.compat.BuiltFor;
 import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Scala;
 
 /**
  * An ASOF JOIN of two streams as the operator {@code asofJoin} takes it: which times are compared, and which keys have
@@ -65,6 +68,13 @@ final class AsOfForm {
     return join.joinType().equals(Inner$.MODULE$);
   }
 
+  /** Why a join is no operator when the query starts. */
+  String reason() {
+    return refusal == null
+        ? "no rowtime stream was in the plan, or the settings were others, when this DataFrame was made: make it again"
+        : refusal;
+  }
+
   private String refusedWhole() {
     if (BuiltFor.MINOR.compareTo(FIRST_WITH_SQL) < 0 || !join.left().isStreaming() || !join.right().isStreaming()) {
       return "one side is no stream, or Spark is older than " + FIRST_WITH_SQL;
@@ -73,9 +83,20 @@ final class AsOfForm {
     if (refused == null && join.condition().isDefined()) {
       refused = refusedCondition(join.condition().get());
     }
+    refused = refused == null ? refusedColumns(join.left()) : refused;
+    refused = refused == null ? refusedColumns(join.right()) : refused;
     return refused == null && !SQLConf.get().getConfString(PROVIDER, "").contains("RocksDB")
         ? "it needs the RocksDB state store; set " + PROVIDER
         : refused;
+  }
+
+  /** Rows go through Python in Arrow, which has all types but this one. */
+  private static String refusedColumns(LogicalPlan side) {
+    return Scala.list(side.output()).stream()
+        .filter(column -> column.dataType().existsRecursively(Scala.function(CalendarIntervalType.class::isInstance)))
+        .findFirst()
+        .map(column -> "column " + column.name() + " is " + column.dataType().sql() + ", which Arrow does not have")
+        .orElse(null);
   }
 
   private String refusedMatch(Expression match) {

@@ -22,7 +22,8 @@ import sparkrowtime.support.ShimMismatch;
  * The resolution rule that makes SQL's ASOF JOIN of two streams the operator {@code asofJoin}, once Spark has resolved
  * its conditions. What has another form ({@link AsOfForm}) stays, and is refused when the query starts.
  *
- * <p>Law: it does not change plans without a rowtime stream.
+ * <p>Law: it does not change plans without a rowtime stream. Where that is read is not asked: the sides of a join may be
+ * references to a WITH of the same plan.
  */
 public final class AsOfJoins extends Rule<LogicalPlan> {
   private final SparkSession session;
@@ -34,14 +35,13 @@ public final class AsOfJoins extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     return ShimMismatch.guarded(
-        () -> plan.exists(AsOfJoins::isTaken) ? plan.resolveOperatorsUpWithNewOutput(replacing()) : plan);
+        () -> plan.exists(AsOfJoins::isTaken) && plan.exists(RowtimeReads::isBounded)
+            ? plan.resolveOperatorsUpWithNewOutput(replacing())
+            : plan);
   }
 
   private static boolean isTaken(LogicalPlan node) {
-    return node instanceof AsOfJoin join
-        && join.resolved()
-        && join.exists(RowtimeReads::isBounded)
-        && new AsOfForm(join).refusal == null;
+    return node instanceof AsOfJoin join && join.resolved() && new AsOfForm(join).refusal == null;
   }
 
   private AbstractPartialFunction<LogicalPlan, Tuple2<LogicalPlan, Seq<Tuple2<Attribute, Attribute>>>> replacing() {

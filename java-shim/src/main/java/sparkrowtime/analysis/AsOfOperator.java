@@ -67,10 +67,16 @@ final class AsOfOperator {
     }
     for (Attribute column : Scala.list(join.left().output())) {
       if (left.values().stream().noneMatch(there -> there.semanticEquals(column))) {
-        left.put("left" + left.size(), column);
+        left.put(named("left", column, left), column);
       }
     }
-    Scala.list(join.right().output()).forEach(column -> right.put("right" + right.size(), column));
+    Scala.list(join.right().output()).forEach(column -> right.put(named("right", column, right), column));
+  }
+
+  /** A name that a changed query gives to the same column alone, since the state has the rows by it. */
+  private static String named(String side, Attribute column, Map<String, Expression> there) {
+    String name = side + " " + column.name();
+    return there.containsKey(name) ? name + " " + there.size() : name;
   }
 
   LogicalPlan plan() {

@@ -52,7 +52,7 @@ final class RefuseSubqueries {
           "Spark computes an ASOF JOIN by an aggregation of all rows of both sides, which is never complete over a"
               + " stream: " + node.simpleString(20) + ". This library computes one over two streams whose"
               + " MATCH_CONDITION is left >= right of their watermarked times, and whose ON has equal keys alone; here "
-              + new AsOfForm(join).refusal + ". Other forms are in"
+              + new AsOfForm(join).reason() + ". Other forms are in"
               + " spark_rowtime.operators.asofJoin(left, right, on=\"rowtime\", by=...), in Python. For a table, give"
               + " its rows the time until which they are valid, and join by a range.");
     }
