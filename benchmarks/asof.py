@@ -132,7 +132,7 @@ def resident() -> float:
     return total
 
 
-def main(orders: int = 1_000_000, rates: int = 200_000, rounds: int = 3, state_keys: int = 1_000_000) -> float:
+def main(orders: int = 200_000, rates: int = 40_000, rounds: int = 3, state_keys: int = 1_000_000) -> float:
     more = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": "2"}
     spark, meter = session(**more), CpuMeter()
     ratios: list[float] = []

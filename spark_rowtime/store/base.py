@@ -515,6 +515,7 @@ class Store(ABC):
     def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
         """Registers ``reader``, or moves it. The store keeps what is unread at ``position`` for this reader.
 
+        A position beyond the end of the log is that end: nobody has read further.
         ``reads``: READS_STREAM or READS_TOPIC. Cuts are kept for readers of topics alone.
         """
 

@@ -367,7 +367,8 @@ class MemoryStore(LedgerStore):
 
     def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
         with self.state.changed:
-            self.state.readers[reader] = position._replace(floor=None), self._uptime(), reads
+            at = position._replace(seq=min(position.seq, self.head().seq), floor=None)
+            self.state.readers[reader] = at, self._uptime(), reads
 
     def _readers(self) -> list[ReaderInfo]:
         now, known = self._uptime(), sorted(self.state.readers.items())

@@ -16,6 +16,7 @@ def test_the_page_has_a_row_for_each_cause() -> None:
 
 
 def test_each_cause_is_made_by_a_test() -> None:
-    tests = [file for folder in ("diagnosis", "spark") for file in PAGE.parents[2].glob(f"tests/{folder}/test_*.py")]
+    folders = [PAGE.parents[2] / "tests" / name for name in ("diagnosis", "spark", "tables")]
+    tests = [file for folder in folders for file in folder.glob("test_*.py")]
     text = "".join(file.read_text() for file in tests)
     assert [cause.name for cause in rt.Cause if f"Cause.{cause.name}" not in text and cause != "complete"] == []

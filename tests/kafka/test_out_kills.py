@@ -47,7 +47,7 @@ class Pipeline:
 
     def check(self, line: Tally) -> None:
         """Each row is there at most once, and all of those that the bound of every partition closes."""
-        found, bound = rows_and_bound(messages(self.kafka.bootstrap, self.topic))
+        found, bound = rows_and_bound(messages(self.kafka.bootstrap, self.topic, hanging=True))
         closed = [n for n in range(self.sent) if bound is not None and START + n * MINUTE < bound]
         line.account(found, closed, range(self.sent))
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -126,15 +127,14 @@ def test_a_store_does_what_memory_does(
     create_store(path, SCHEMA, how, expected)
     model = MemoryStore(path, SCHEMA, how)
     model.expect(expected)
-    handles = [open_store(path), open_store(path)]
-    drivers = Driver(model), Driver(*handles)
-    for number, command in enumerate(commands):
-        right, found = (driver.run(number, command) for driver in drivers)
-        assert found == right, command
-    handles.append(open_store(path))
-    for store in handles:
-        same(store, model, ends)
-        store.close()
+    with ExitStack() as opened:
+        handles = [opened.enter_context(open_store(path)) for _ in range(2)]
+        drivers = Driver(model), Driver(*handles)
+        for number, command in enumerate(commands):
+            right, found = (driver.run(number, command) for driver in drivers)
+            assert found == right, command
+        for store in [*handles, opened.enter_context(open_store(path))]:
+            same(store, model, ends)
 
 
 def positions(store: Store) -> list[tuple[str, Position]]:

@@ -59,6 +59,8 @@ def test_copies_while_others_write_and_remove(tmp_path: Path) -> None:
             assert source.wait(50 * n, 60), [other.poll() for other in others]
             copy_store(path, copy)
         assert source.wait(50 * COPIES, 60)
+        while not source.horizon().seq:
+            assert others[1].poll() is None, "the collector has ended"
     finally:
         stop.touch()
         written, removed = (int(other.communicate(timeout=60)[0]) for other in others)

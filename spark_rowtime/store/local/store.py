@@ -259,7 +259,8 @@ class LocalStore(LedgerStore):
 
     def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
         with self._transaction(patience=READER_PATIENCE):
-            readers.keep(self._catalog, reader, position, self._uptime.now(), reads)
+            at = position._replace(seq=min(position.seq, self._log.head().seq))
+            readers.keep(self._catalog, reader, at, self._uptime.now(), reads)
 
     def forget(self, reader: str) -> None:
         with self._guard:
