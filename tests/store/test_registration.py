@@ -7,12 +7,13 @@ import pytest
 from spark_rowtime.store import open_store
 from spark_rowtime.store.local.catalog import CATALOG, Catalog
 from spark_rowtime.store.registration import RETRY_SECONDS, TELL_SECONDS, Registration
-from tests.store.streams import place
+from tests.store.streams import Writer, place
 
 
 def test_a_warning_says_so_only_if_it_lasts(local_path: str, caplog: pytest.LogCaptureFixture) -> None:
     """Where others commit all the time, an attempt fails now and then, and the next one succeeds."""
     store, now = open_store(local_path), [0.0]
+    Writer(store, "feed").send([1], [2])
     registration = Registration(store, "reader", clock=lambda: now[0])
     registration.keep(place(1))
     other = Catalog(Path(local_path, CATALOG), "process", 0)
