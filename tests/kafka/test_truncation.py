@@ -12,6 +12,7 @@ import pytest
 
 import spark_rowtime as rt
 from tests.kafka.feeds import message, numbers, read
+from tests.kafka.topics import ended
 
 pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.long
@@ -86,3 +87,4 @@ def abort(kafka: Any, topic: str) -> None:
     producer.produce(topic, b"aborted", partition=0)
     assert producer.flush(30) == 0
     producer.abort_transaction(30)
+    ended(kafka.bootstrap, topic, of=1)
