@@ -16,8 +16,7 @@ from tests.crash.checks import kill_at_random
 from tests.crash.tally import FAULTS, Tally
 from tests.crash.victims import Victim, how_many
 from tests.kafka.drains import drain_into
-from tests.kafka.topics import Seen, messages, rows_and_bound
-from tests.sparksession import wait_for
+from tests.kafka.topics import messages, rows_and_bound
 
 START = 1_767_610_800_000_000
 """2026-01-05T11:00:00Z in microseconds."""
@@ -55,15 +54,11 @@ class Pipeline:
         """Drains the rest, after which every row is there once, and each partition says that it is complete."""
         self._sink.close(complete=True)
         assert self.drain(dying=False).end(120)[1] == 0
-        numbers, _ = rows_and_bound(wait_for(self._complete, "the last transaction to be visible"))
+        found = messages(self.kafka.bootstrap, self.topic)
+        assert all(partition and partition[-1].headers.get("rowtime.strict") == b"true" for partition in found)
+        numbers, _ = rows_and_bound(found)
         line.account(numbers, range(self.sent), range(self.sent))
         assert Counter(numbers) == Counter(range(self.sent))
-
-    def _complete(self) -> list[list[Seen]] | None:
-        """All messages, if the last one of each partition is its bound. A commit is visible a moment after it."""
-        found = messages(self.kafka.bootstrap, self.topic)
-        ended = all(partition and partition[-1].headers.get("rowtime.strict") == b"true" for partition in found)
-        return found if ended else None
 
 
 def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Path) -> None:

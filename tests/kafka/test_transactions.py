@@ -191,7 +191,6 @@ def test_consumers_of_a_drained_topic_wait_for_a_transaction_that_hangs(kafka: A
     assert second[-1].headers["rowtime.strict"] == b"true"
     assert third[-1].headers["rowtime.strict"] == b"true"
     end(kafka, topic)
-    ended(kafka.bootstrap, topic)
     found, bound = rows_and_bound(messages(kafka.bootstrap, topic))
     assert sorted(found) == [*range(6)]
     assert bound == LAST

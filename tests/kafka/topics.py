@@ -37,12 +37,18 @@ class Seen(NamedTuple):
 
 def readable(servers: str, topic: str, partitions: int = 3, *, committed: bool = True) -> list[int]:
     """The offset up to which each partition can be read; ``committed``: with read_committed."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": servers})  # its answers do not come once it is gone
+    return _ends(admin, topic, partitions, committed=committed)
+
+
+def _ends(admin: Any, topic: str, partitions: int, *, committed: bool) -> list[int]:
     from confluent_kafka import IsolationLevel, TopicPartition
-    from confluent_kafka.admin import AdminClient, OffsetSpec
+    from confluent_kafka.admin import OffsetSpec
 
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
-    admin = AdminClient({"bootstrap.servers": servers})  # its answers do not come once it is gone
     found = admin.list_offsets(asked, isolation_level=level, request_timeout=30)
     return [found[place].result(30).offset for place in asked]
 
@@ -52,9 +58,12 @@ def ended(servers: str, topic: str, *partitions: int, of: int = 3) -> None:
 
     The brokers answer a commit before they have marked the messages as committed, so these are visible a moment later.
     """
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": servers})
 
     def all_readable() -> bool:
-        ends = zip(readable(servers, topic, of), readable(servers, topic, of, committed=False), strict=True)
+        ends = zip(*(_ends(admin, topic, of, committed=committed) for committed in (True, False)), strict=True)
         return all(a == b for partition, (a, b) in enumerate(ends) if not partitions or partition in partitions)
 
     wait_for(all_readable, "the end of transactions")

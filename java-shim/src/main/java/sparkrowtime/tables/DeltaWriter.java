@@ -29,11 +29,13 @@ public final class DeltaWriter {
     if (newest < 0) {
       newest = files.newest();
     }
+    DeltaCommit last = null;
     for (DeltaCommit next = files.commit(newest + 1); next != null; next = files.commit(newest + 1)) {
       newest++;
       requireOwn(next);
+      last = next;
     }
-    requireInSight(batch);
+    requireInSight(batch, last == null ? files.commit(newest) : last);
   }
 
   private void requireOwn(DeltaCommit commit) {
@@ -45,11 +47,11 @@ public final class DeltaWriter {
     }
   }
 
-  /** Looks for the newest commit of a writer of bounds among those whose rows a reader sees. */
-  private void requireInSight(long batch) {
+  /** Looks for the newest commit of a writer of bounds among those whose rows a reader sees, from the last commit back. */
+  private void requireInSight(long batch, DeltaCommit newestCommit) {
     long at = newest;
     boolean wentBack = false;
-    DeltaCommit commit = files.commit(at);
+    DeltaCommit commit = newestCommit;
     while (commit != null && commit.writer() == null && !commit.replaces()) {
       wentBack |= commit.isRestore();
       at = commit.isRestore() ? commit.restored(at) : at - 1;
