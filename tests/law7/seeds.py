@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,25 @@ def numbers(usual: str) -> range:
     return range(first, last)
 
 
+def case_of(cases: SearchStrategy[Case], number: int) -> Case:
+    """The case of a seed, without trying it."""
+    found: list[Case] = []
+    _with_seed(cases, number, found.append)
+    return found[0]
+
+
 def try_seed(spark: Any, cases: SearchStrategy[Case], number: int, folder: Path, figures: Counter[str]) -> None:
     """Tries one case, and adds its statistics to ``figures``."""
 
+    def try_one(case: Case) -> None:
+        found = tried(spark, case, Path(tempfile.mkdtemp(dir=folder)))
+        parts = Counter(type(part).__name__ for part in case.query.parts() if not isinstance(part, Source))
+        figures.update({"cases": 1, **found, **parts, **dict.fromkeys(kinds_of(case), 1)})
+
+    _with_seed(cases, number, try_one)
+
+
+def _with_seed(cases: SearchStrategy[Case], number: int, act: Callable[[Case], object]) -> None:
     @seed(number)
     @settings(
         max_examples=1,
@@ -32,9 +49,7 @@ def try_seed(spark: Any, cases: SearchStrategy[Case], number: int, folder: Path,
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
     )
     @given(cases.filter(lively).filter(lambda case: wanted(case, number)))
-    def try_one(case: Case) -> None:
-        found = tried(spark, case, Path(tempfile.mkdtemp(dir=folder)))
-        parts = Counter(type(part).__name__ for part in case.query.parts() if not isinstance(part, Source))
-        figures.update({"cases": 1, **found, **parts, **dict.fromkeys(kinds_of(case), 1)})
+    def with_one(case: Case) -> None:
+        act(case)
 
-    try_one()
+    with_one()
