@@ -116,7 +116,7 @@ def show_phases(lane: Lane, what: str) -> None:
     keep(what=PHASES, base=what, medians=medians)
 
 
-def main(rounds: int = 18) -> float:
+def main(rounds: int = 60) -> float:
     configured = session()
     plain = as_spark_comes(configured)
     with folder() as root:

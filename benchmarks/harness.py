@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 import spark_rowtime as rt
 from spark_rowtime.spark.settings import FILES, PARTITIONS
 
+WAITING = "ms"
+"""The unit of times from an event to its result. Processor time has "CPU ms"."""
 RESULTS = "ROWTIME_BENCH_RESULTS"
 """The environment variable that names the file for what was measured: a JSON object a line."""
 
@@ -67,19 +69,26 @@ def machine() -> str:
 
 def report(what: str, ours: list[float], baseline: list[float], unit: str, base: str) -> float:
     """Prints the medians and their ratio, which it returns; keeps all for ``run_all.py``."""
-    mine, theirs = statistics.median(ours), statistics.median(baseline)
-    ratio = mine / theirs
-    print(f"{what}: {mine:,.4g} {unit}; {base}: {theirs:,.4g} {unit}; ratio {ratio:.2f}  [n={len(ours)}; {machine()}]")
+    ratio = statistics.median(ours) / statistics.median(baseline)
+    both = f"{shown(ours, unit)}; {base}: {shown(baseline, unit)}"
+    print(f"{what}: {both}; ratio {ratio:.2f}  [n={len(ours)}; {machine()}]")
     keep(what=what, unit=unit, ours=ours, base=base, baseline=baseline)
     return ratio
 
 
 def figure(what: str, ours: list[float], unit: str) -> float:
     """Prints a median that has no baseline, and returns it; keeps all for ``run_all.py``."""
-    median = statistics.median(ours)
-    print(f"{what}: {median:,.4g} {unit}  [n={len(ours)}; {machine()}]")
+    print(f"{what}: {shown(ours, unit)}  [n={len(ours)}; {machine()}]")
     keep(what=what, unit=unit, ours=ours)
-    return median
+    return statistics.median(ours)
+
+
+def shown(values: list[float], unit: str) -> str:
+    """The median; of waiting times, which are in milliseconds, the 99th percentile, too."""
+    text = f"{statistics.median(values):,.4g} {unit}"
+    if unit != WAITING or len(values) < 2:
+        return text
+    return f"{text} (p99 {statistics.quantiles(values, n=100, method='inclusive')[-1]:,.4g})"
 
 
 def keep(**measured: object) -> None:

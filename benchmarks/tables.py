@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import shown
+
 
 @dataclass(frozen=True)
 class Line:
@@ -123,11 +125,12 @@ def row(line: Line, result: dict[str, Any] | None) -> str:
     """One line; without a figure where the program was not run."""
     cells = [line.what, "not measured", "", "", line.least, line.aim]
     if result is not None:
-        unit, mine = result["unit"], statistics.median(result["ours"])
-        cells[1] = f"{mine:,.4g} {unit}"
+        unit, mine = result["unit"], result["ours"]
+        cells[1] = shown(mine, unit)
         if "baseline" in result:
-            theirs = statistics.median(result["baseline"])
-            cells[2:4] = [f"{result['base']}: {theirs:,.4g} {unit}", f"{mine / theirs:.2f}"]
+            theirs = result["baseline"]
+            ratio = statistics.median(mine) / statistics.median(theirs)
+            cells[2:4] = [f"{result['base']}: {shown(theirs, unit)}", f"{ratio:.2f}"]
     return f"| {' | '.join(cells)} |\n"
 
 
