@@ -92,6 +92,7 @@ def test_many_rows_are_written_by_tasks_and_committed_by_the_driver(
     assert driver.call("rows", sink) == 40_000
 
 
+@pytest.mark.long
 def test_tasks_read_and_write_objects_of_a_location(
     cluster: Cluster, driver: Driver, postgres: PostgresServer, location: str
 ) -> None:

@@ -60,6 +60,7 @@ def fails(driver: Driver, cluster: Cluster, tmp_path: Path) -> Callable[..., str
     return call
 
 
+@pytest.mark.long
 def test_few_rows_need_no_package_on_the_executors(
     package: Path, orders: str, driver: Driver, cluster: Cluster, fails: Callable[..., str]
 ) -> None:

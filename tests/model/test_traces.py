@@ -22,7 +22,11 @@ from tests.crash.victims import Victim
 from tests.model.recorded import Recorded, live, log_of
 from tests.store.streams import SCHEMA
 
-pytestmark = [pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java"), pytest.mark.timeout(1200)]
+pytestmark = [
+    pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java"),
+    pytest.mark.timeout(1200),
+    pytest.mark.long,
+]
 
 
 def recorded() -> Recorded:
@@ -69,7 +73,6 @@ MUTANTS: dict[str, tuple[Callable[[Recorded], None], Any, str, Any]] = {
 """A life, and a rule of the code that it needs."""
 
 
-@pytest.mark.long
 def test_a_life_is_admitted() -> None:
     stream = recorded()
     waits(stream)
@@ -83,9 +86,7 @@ def test_a_life_is_admitted() -> None:
     assert admitted([stream.trace]) == [True]
 
 
-@pytest.mark.parametrize(
-    "mutant", [name if name == "no row is late" else pytest.param(name, marks=pytest.mark.long) for name in MUTANTS]
-)
+@pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_rule_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     life, *broken = MUTANTS[mutant]
     right, wrong = recorded(), recorded()
@@ -96,7 +97,6 @@ def test_a_broken_rule_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) ->
     assert admitted([right.trace, wrong.trace]) == [True, False]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", ["local", "postgres"])
 def test_random_lives_are_admitted(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     traces = []
@@ -112,7 +112,6 @@ def test_random_lives_are_admitted(kind: str, request: pytest.FixtureRequest, tm
     assert admitted(traces) == [True] * len(traces)
 
 
-@pytest.mark.long
 def test_logs_of_killed_writers_are_admitted(tmp_path: Path) -> None:
     """Three writers, of which one after the other gets kill -9 at a random moment."""
     path = str(tmp_path / "s")

@@ -81,8 +81,8 @@ def steps(clock: StreamClock, last: int) -> Iterator[tuple[Event, int]]:
     ("last", "settings"),
     [
         (3, {}),
-        (3, {"bounds_before_rows": False}),
-        (3, {"max_lag": 1}),
+        pytest.param(3, {"bounds_before_rows": False}, marks=pytest.mark.long),
+        pytest.param(3, {"max_lag": 1}, marks=pytest.mark.long),
         pytest.param(4, {}, marks=pytest.mark.long),
     ],
     ids=str,

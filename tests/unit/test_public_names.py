@@ -42,6 +42,7 @@ def test_dir_and_import_star_know_the_names_from_spark_and_only_use_imports_pysp
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.long
 def test_a_type_checker_sees_every_public_type(tmp_path: Path) -> None:
     """As a user's program: right uses pass, and each wrong use is an error."""
     (tmp_path / "right.py").write_text(
