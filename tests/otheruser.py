@@ -24,7 +24,7 @@ def _python() -> str | None:
     for python in _PYTHONS:
         try:
             process = _start(python, "-c", "import spark_rowtime.stream")
-            process.communicate(timeout=60)
+            process.communicate()
             if process.returncode == 0:
                 return python
         except PermissionError:
@@ -63,7 +63,7 @@ def start(*command: str) -> "subprocess.Popen[str]":
 def run(*command: str) -> tuple[str, str]:
     """Runs it to its end, which is none in error; returns what it says."""
     process = start(*command)
-    output, errors = process.communicate(timeout=180)
+    output, errors = process.communicate()
     assert process.returncode == 0, (output, errors)
     return output, errors
 

@@ -65,8 +65,12 @@ def _name_path() -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, named), str(ROOT)]))
 
 
-def wait_for(condition: Callable[[], Any], what: str, timeout: float = 60) -> Any:
-    """Polls until ``condition`` returns a true value, and returns that; fails the test after ``timeout`` seconds."""
+def wait_for(condition: Callable[[], Any], what: str, timeout: float = 240) -> Any:
+    """Polls until ``condition`` returns a true value, and returns that; fails the test after ``timeout`` seconds.
+
+    The default is a little less than a test may take (`scripts/run_tests.py`): a machine that is busy with other things
+    makes no test red.
+    """
     end = time.monotonic() + timeout
     while not (found := condition()):
         assert time.monotonic() < end, f"waited {timeout} s in vain for {what}"

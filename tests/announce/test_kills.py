@@ -47,7 +47,7 @@ def test_killed_before_or_after_the_answer_no_hour_is_left_out_and_the_order_is_
                 server.script.extend([Say()] * dice.randrange(HOURS) + [Say(kill=dice.choice(["before", "after"]))])
             process = started(path, server.url)
             server.victim = lambda process=process: process.pid
-            _, errors = process.communicate(timeout=60)
+            _, errors = process.communicate()
             code = process.returncode
             assert code in (0, -signal.SIGKILL), errors
             killed += code != 0
@@ -68,13 +68,13 @@ def test_a_second_process_of_the_name_is_refused_and_takes_over_when_the_first_h
     with started(path, server.url, "--follow") as first:
         wait_for(lambda: len(server.asked) == 2, "the second call")
         with started(path, server.url) as second:
-            _, errors = second.communicate(timeout=60)
+            _, errors = second.communicate()
         assert second.returncode == 1
         assert f"already runs on {path}, in process {first.pid}" in errors
         os.kill(first.pid, signal.SIGKILL)
-        first.communicate(timeout=60)
+        first.communicate()
     with started(path, server.url) as third:
-        third.communicate(timeout=60)
+        third.communicate()
     assert hours_of(server.asked) == [0, 1, 1, 2]
 
 
@@ -84,6 +84,6 @@ def test_sigterm_ends_it(tmp_path: Path, server: Server) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate()
     assert process.returncode == 143
     assert '"key": "2006-09-11T02:00:00"' in lines[2]

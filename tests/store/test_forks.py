@@ -62,7 +62,7 @@ def started(script: str, *arguments: str) -> "subprocess.Popen[str]":
 
 def ran(script: str, *arguments: str) -> str:
     process = started(script, *arguments)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate()
     assert process.returncode == 0
     return output
 
@@ -101,7 +101,7 @@ def test_children_of_fork_lose_no_row(place: tuple[str, str], opened: str, meanw
     parent = started(script, *place)
     for visit in range(10):
         forking.pour(*place, f"visitor{visit}", rows=1)
-    parent.communicate(timeout=60)  # its output ends with the last child that has it
+    parent.communicate()  # its output ends with the last child that has it
     assert parent.returncode == (-signal.SIGKILL if meanwhile == "is killed" else 0)
     require_all(place, 3 * forking.ROWS + 10)
 

@@ -129,7 +129,7 @@ def test_law_8_a_death_between_the_steps_of_a_fold(open_here: Open, local_path: 
     while not output:
         step += 1
         process = start(FOLD, local_path, step)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate()
         assert process.returncode == (0 if output else KILLED), errors
         check_local(local_path)
         now = [CutFloors(open_here()).floorAt(seq, offsets) for offsets in ends]

@@ -203,9 +203,7 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
     follower = start(follow, path)
     assert follower.stdout is not None
     assert follower.stdout.readline() == "ready\n"
-    outputs = [
-        process.communicate(timeout=60) for process in (start(write, path, "a"), start(write, path, "b"), follower)
-    ]
+    outputs = [process.communicate() for process in (start(write, path, "a"), start(write, path, "b"), follower)]
     assert [errors for _, errors in outputs] == ["", "", ""]
     assert outputs[2][0].startswith("None")
     store = open_local(

@@ -39,7 +39,7 @@ def test_by_a_call_which_goes_on_from_the_checkpoint(path: str) -> None:
 
 def test_by_the_command(path: str) -> None:
     command = [sys.executable, "-m", "spark_rowtime.cli", "run", FEED, path, "--create"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     check(path)
 

@@ -174,7 +174,7 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
         lines = [tail.stdout.readline() for _ in range(3)]
         lines.append(tail.stdout.readline())  # once it is quiet
         tail.send_signal(signal.SIGINT)
-        rest = tail.communicate(timeout=30)
+        rest = tail.communicate()
     assert lines[-2:] == [
         "-- every later row is at or after 2006-09-11T12:05:00Z\n",
         f"-- the bound waits for {rt.describeStream(orders).waitsFor}\n",
@@ -190,7 +190,7 @@ def test_pyspark_is_not_imported() -> None:
         "sys.exit(','.join(m for m in sys.modules if m.startswith(('pyspark', 'py4j'))))"
     )
     with run_python("-c", code) as process:
-        assert process.communicate(timeout=30) == ("", "\n")
+        assert process.communicate() == ("", "\n")
 
 
 def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_worker_has_what_spark_has_given_it_and_ends_with_its_exit_code(
     parents = set()
     for argument in ("first", "second"):
         with started(environment, tmp_path, argument) as worker:
-            printed, error = worker.communicate("a line\n", timeout=60)
+            printed, error = worker.communicate("a line\n")
         said, numbers = printed.splitlines()
         assert (said, error) == (f"['{argument}'] {tmp_path} a value a line", "an error\n")
         assert worker.returncode == 7

@@ -69,7 +69,7 @@ def path(tmp_path: Path) -> str:
 
 def run(path: str, script: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", HEAD + script, path]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
 def landed(path: str) -> list[int]:
