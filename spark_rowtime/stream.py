@@ -17,7 +17,7 @@ from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back, rows_unread
 from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, Snapshot, StreamSettings
 from spark_rowtime.store.location import to_location
-from spark_rowtime.store.query_account import query_names
+from spark_rowtime.store.query_status import query_names
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.retention import checkpoint_gone
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name

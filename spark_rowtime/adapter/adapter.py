@@ -164,7 +164,7 @@ class _Host:
         self._last: dict[str, ProducerInfo] = {}
         """The producers that the adapter has opened, as they were when last looked at."""
         self._now_opened: set[str] = set()
-        self._let_go: set[str] = set()
+        self._released: set[str] = set()
         """The producers that the adapter has closed or abandoned itself: another process may have them now."""
 
     def run(self, delays: Sequence[float], wait: Callable[[float], object]) -> None:
@@ -200,7 +200,7 @@ class _Host:
         }
         try:
             with open_store(self._path) as store:
-                store.report(HOST, self._name, json.dumps(told, ensure_ascii=False))
+                store.put_status(HOST, self._name, json.dumps(told, ensure_ascii=False))
         except RowtimeError:
             LOG.debug("The failure of adapter %s could not be recorded", self._name, exc_info=True)
 
@@ -219,7 +219,7 @@ class _Host:
                 try:
                     feed.runProducers(sinks)
                 finally:
-                    self._let_go |= self._now_opened - set(sinks.producers)
+                    self._released |= self._now_opened - set(sinks.producers)
             else:
                 sink = sinks.open(self._name)
                 self._running = True
@@ -227,7 +227,7 @@ class _Host:
 
     def _opened(self, producer: str) -> None:
         self._now_opened.add(producer)
-        self._let_go.discard(producer)
+        self._released.discard(producer)
         self._last.update(self._look([producer]))
 
     def _look(self, producers: Sequence[str]) -> dict[str, ProducerInfo]:
@@ -247,7 +247,7 @@ class _Host:
         """
         now, before = self._look(list(self._last)), self._last
         for name, info in now.items():
-            if info.epoch != before[name].epoch and name not in self._let_go:
+            if info.epoch != before[name].epoch and name not in self._released:
                 raise self._taken_over(before[name], info)
         self._last = {**before, **now}
         return any(_progress(info) != _progress(before[name]) for name, info in now.items())

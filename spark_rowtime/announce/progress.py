@@ -62,8 +62,8 @@ class Progress:
         if limit is None or limit == self._looked_at:
             return
         if self._next is None:
-            beside = self._store.has_cuts()
-            self._next = self._start_of_first_bound(head) if beside else self._start_of_first_row(head, limit)
+            has_topics = self._store.has_cuts()
+            self._next = self._start_of_first_bound(head) if has_topics else self._start_of_first_row(head, limit)
         if self._next is not None:
             require_sensible(self._store.path, self._calendar.unit, max(self._next, head.largest or 0), limit)
             while (span := self._calendar.holding(self._next)).end <= limit:

@@ -126,7 +126,7 @@ class KeyFloors:
         self._put(np.array([slot]), np.array([floor]))
         self._forget([slot])
 
-    def let_go(self, slots: Any) -> None:
+    def remove(self, slots: Any) -> None:
         """Lets values go, which are no longer known."""
         self.floors[slots] = UNKNOWN
         self._forget(np.atleast_1d(slots))

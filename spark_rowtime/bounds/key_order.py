@@ -103,7 +103,7 @@ class InOrderPer(Disorder):
     def close(self, key: Any) -> None:
         """Lets a value go: it does not count until it sends again."""
         if key in self.keys.slots:
-            self.keys.let_go(self.keys.slots[key])
+            self.keys.remove(self.keys.slots[key])
 
     def key(self, value: Any) -> Any:
         """Returns ``value`` as the column holds it; InvalidOptionError if the column cannot hold it."""
@@ -145,7 +145,7 @@ class InOrderPer(Disorder):
         """
         if self._idle is None or self._base >= self._largest - self._idle:
             return
-        self.keys.let_go(np.flatnonzero(self.keys.floors < self._largest - self._idle))
+        self.keys.remove(np.flatnonzero(self.keys.floors < self._largest - self._idle))
 
     def _find(self, rows: pa.RecordBatch) -> Floors:
         """The slot of each row's value, which is not looked up again for the rows that were judged last."""

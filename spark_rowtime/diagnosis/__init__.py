@@ -1,1 +1,1 @@
-"""Why a stream's bound stands where it stands: accounts, causes, the chain from the feeds to a stream."""
+"""Why a stream's bound stands where it stands: statuses, causes, the chain from the feeds to a stream."""

@@ -62,7 +62,7 @@ class Cause(StrEnum):
     UNION_INPUT = "unionInput"
     """Of a link: the query waits for one input of a union."""
     NO_ACCOUNT = "noAccount"
-    """The query that writes the stream has left no account: it runs without the extension, or an older version."""
+    """The query that writes the stream has left no status: it runs without the extension, or an older version."""
     SOURCE_UNREADABLE = "sourceUnreadable"
     """A stream that the query reads cannot be opened."""
     NOT_FOLLOWED = "notFollowed"

@@ -10,7 +10,7 @@ from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
-from spark_rowtime.store.query_account import QUERY_PRODUCER, QueryAccount
+from spark_rowtime.store.query_status import QUERY_PRODUCER, QueryStatus
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.timestamps import END
 
@@ -47,49 +47,49 @@ class Chain:
         here = Step("stream", stream.path, stream.floor, before, _ago(stream, stream.moved), needs, finding)
         return [*steps, replace(here, finding=None) if told or finding is None else here]
 
-    def of_query(self, account: QueryAccount, floor: int | None, needs: int | None, moved: int | None) -> list[Step]:
+    def of_query(self, status: QueryStatus, floor: int | None, needs: int | None, moved: int | None) -> list[Step]:
         """The links up to the query, whose output has this floor."""
-        ours = [source for source in account.sources if source.path is not None and source.rows]
+        ours = [source for source in status.sources if source.path is not None and source.rows]
         below = needs is None or floor is None or floor < needs
         if not ours:
-            unknown = self._without_bounds(account) if below else None
-            return [Step("query", account.shown, floor, None, moved, needs, unknown)]
+            unknown = self._without_bounds(status) if below else None
+            return [Step("query", status.shown, floor, None, moved, needs, unknown)]
         source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
         path = self._reach.path_of(source.path or "")
         if path is None:
-            beyond = self._beyond(account, source.path or "")
-            return [Step("query", account.shown, floor, None, moved, needs, beyond if below else None)]
+            beyond = self._beyond(status, source.path or "")
+            return [Step("query", status.shown, floor, None, moved, needs, beyond if below else None)]
         try:
             with open_store(path) as store:
                 stream, cut = StreamState.of(store.snapshot(full=True)), unreached_by(store, source)
         except RowtimeError as error:
-            missing = _unreadable(account, path, error) if below else None
-            return [Step("query", account.shown, floor, None, moved, needs, missing)]
-        running = stream.reader(account.query)
-        query = QueryState(account, floor, END if needs is None else needs, source, stream, running, cut)
+            missing = _unreadable(status, path, error) if below else None
+            return [Step("query", status.shown, floor, None, moved, needs, missing)]
+        running = stream.reader(status.query)
+        query = QueryState(status, floor, END if needs is None else needs, source, stream, running, cut)
         return self._through(query, needs, moved)
 
-    def _beyond(self, account: QueryAccount, path: str) -> Finding:
+    def _beyond(self, status: QueryStatus, path: str) -> Finding:
         """Of a query whose source the answer does not lead to."""
         shown = self._reach.shown(path)
         return Finding(
             Cause.NOT_FOLLOWED,
-            account.shown,
-            f"Query {account.shown!r} says that it reads another place than the one asked for; not followed: {shown}.",
+            status.shown,
+            f"Query {status.shown!r} says that it reads another place than the one asked for; not followed: {shown}.",
             "If you trust that place, ask again with it: rowtime why --within FOLDER, or within=[...]. Whoever may "
             "write to the stream may write any path there.",
         )
 
-    def _without_bounds(self, account: QueryAccount) -> Finding:
+    def _without_bounds(self, status: QueryStatus) -> Finding:
         """Of a query that has no source with bounds: it reads late rows of streams, or has told of no source."""
-        paths = [source.path for source in account.sources if source.path is not None]
+        paths = [source.path for source in status.sources if source.path is not None]
         if not paths:
-            return _no_account(account.shown)
+            return _no_status(status.shown)
         path = self._reach.path_of(paths[0]) or self._reach.shown(paths[0])
         return Finding(
             Cause.ORDINARY_SOURCE,
-            account.shown,
-            f"Query {account.shown!r} reads the late rows of {path} (view=rejected), which have no bound until "
+            status.shown,
+            f"Query {status.shown!r} reads the late rows of {path} (view=rejected), which have no bound until "
             "that stream is complete, so its output has none.",
             f"Read its output in order of arrival, or close all producers of {path} with complete=True when they have "
             f"ended. Whether an hour is complete, {path} tells.",
@@ -102,7 +102,7 @@ class Chain:
         below = query.floor is None or query.floor < query.needs
         if finding is None and below and any(step.finding for step in steps):
             finding = waiting_for(query)
-        here = Step("query", query.account.shown, query.floor, query.stream.floor, moved, needs, finding)
+        here = Step("query", query.status.shown, query.floor, query.stream.floor, moved, needs, finding)
         return [*steps, here]
 
     def _before(self, stream: StreamState, who: str | None, needs: int | None, finding: Finding | None) -> list[Step]:
@@ -110,10 +110,10 @@ class Chain:
         if who is None:
             return []
         producer, moved = stream.producers[who], _ago(stream, stream.seen[who].silent)
-        account = stream.writer(who)
-        if account is None:
+        status = stream.writer(who)
+        if status is None:
             return [_producer(stream, producer, needs, _of_older(finding, producer))]
-        steps = self.of_query(account, producer.floor, needs, moved)
+        steps = self.of_query(status, producer.floor, needs, moved)
         last = steps[-1]
         if finding is None or any(step.finding for step in steps):
             return [*steps[:-1], _closable(last, stream, who)]
@@ -137,27 +137,27 @@ def _closable(step: Step, stream: StreamState, producer: str) -> Step:
 
 
 def _of_older(finding: Finding | None, producer: ProducerInfo) -> Finding | None:
-    """A producer that is a query without an account."""
+    """A producer that is a query without a status."""
     if finding is None or not producer.name.startswith(QUERY_PRODUCER):
         return finding
-    return _no_account(producer.name.removeprefix(QUERY_PRODUCER))
+    return _no_status(producer.name.removeprefix(QUERY_PRODUCER))
 
 
-def _no_account(query: str) -> Finding:
+def _no_status(query: str) -> Finding:
     return Finding(
         Cause.NO_ACCOUNT,
         query,
-        f"Query {query!r} has left no account of its sources: it runs without the extension, or with an older version.",
+        f"Query {query!r} has left no status of its sources: it runs without the extension, or with an older version.",
         "Look at the query's progress, and ask about the streams that it reads. With this version and the extension "
-        "it leaves an account with its next batch.",
+        "it leaves a status with its next batch.",
     )
 
 
-def _unreadable(account: QueryAccount, path: str, error: RowtimeError) -> Finding:
+def _unreadable(status: QueryStatus, path: str, error: RowtimeError) -> Finding:
     return Finding(
         Cause.SOURCE_UNREADABLE,
-        account.shown,
-        f"Query {account.shown!r} reads {path}, which cannot be opened: {error}",
+        status.shown,
+        f"Query {status.shown!r} reads {path}, which cannot be opened: {error}",
         f"Restore {path}, or ask on the machine that has it.",
     )
 

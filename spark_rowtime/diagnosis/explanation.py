@@ -64,7 +64,7 @@ class Explanation:
         note: The cause in words.
         remedy: What would release the stream, with the commands; empty if it is complete.
         chain: The links from the feed that holds the stream to the stream, each a ChainLink.
-        notFollowed: The streams that accounts of queries name, and to which the answer does not lead, since they are
+        notFollowed: The streams that statuses of queries name, and to which the answer does not lead, since they are
             not where the stream is: what is behind them is unknown.
 
     Example:

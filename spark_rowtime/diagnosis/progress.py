@@ -6,7 +6,7 @@ from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
 from spark_rowtime.store import open_store
-from spark_rowtime.store.query_account import QueryAccount, QuerySource
+from spark_rowtime.store.query_status import QuerySource, QueryStatus
 from spark_rowtime.store.token import FlushMark
 from spark_rowtime.types.timestamps import END
 
@@ -16,12 +16,12 @@ _ROUNDING_MICROS = 1000
 
 @dataclass(frozen=True)
 class Pending:
-    """A query that has not output everything yet: its account, and the stream ``path`` that it writes.
+    """A query that has not output everything yet: its status, and the stream ``path`` that it writes.
 
     ``needs``: the time that this stream must reach, in microseconds; None if only the query's position is behind.
     """
 
-    query: QueryAccount | None
+    query: QueryStatus | None
     path: str
     needs: int | None
 
@@ -61,13 +61,13 @@ class Progress:
     def _through_queries(self, stream: StreamState, above: tuple[str, ...]) -> FlushMark | None:
         """Every query that leads from the token's stream to this one must have output everything."""
         found: list[FlushMark | None] = []
-        for account in stream.queries:
-            for source in account.sources:
+        for status in stream.queries:
+            for source in status.sources:
                 path = self._reached(source)
                 if path is None or path in above or not self._leads(path, above):
                     continue
                 mark = self._mark(path, (*above, path))
-                found.append(None if mark is None else self._output(account, source, mark, stream))
+                found.append(None if mark is None else self._output(status, source, mark, stream))
         if not found and self.pending is None:
             self.pending = Pending(None, stream.path, None)
         times = [mark.largest for mark in found if mark is not None and mark.largest is not None]
@@ -83,7 +83,7 @@ class Progress:
             return False
         if stream.stream == self.token.stream or self.token.stream in ancestors:
             return True
-        sources = [self._reached(source) for account in stream.queries for source in account.sources]
+        sources = [self._reached(source) for status in stream.queries for source in status.sources]
         return any(source and source not in above and self._leads(source, (*above, path)) for source in sources)
 
     def _reached(self, source: QuerySource) -> str | None:
@@ -91,27 +91,27 @@ class Progress:
         return None if source.path is None else self.reach.path_of(source.path)
 
     def _output(
-        self, account: QueryAccount, source: QuerySource, mark: FlushMark, stream: StreamState
+        self, status: QueryStatus, source: QuerySource, mark: FlushMark, stream: StreamState
     ) -> FlushMark | None:
         """What the query has made of the results up to ``mark``; None if it has not output all of it."""
         ended = source.floor is not None and source.floor >= END
         time = mark.largest
         read = source.seq >= mark.seq and (source.cut is None or time is None or source.cut > time)
         if not (read or ended):
-            self.pending = Pending(account, stream.path, None)
+            self.pending = Pending(status, stream.path, None)
             return None
         if time is None:
             return FlushMark(stream.stream, stream.seq, None)
-        out = _time_of_output(account, time)
-        if not ended and not _is_complete(account, time):
-            self.pending = Pending(account, stream.path, out)
+        out = _time_of_output(status, time)
+        if not ended and not _is_complete(status, time):
+            self.pending = Pending(status, stream.path, out)
             return None
-        return FlushMark(stream.stream, stream.seq, out + _shift(account, source))
+        return FlushMark(stream.stream, stream.seq, out + _shift(status, source))
 
 
-def _is_complete(account: QueryAccount, time: int) -> bool:
+def _is_complete(status: QueryStatus, time: int) -> bool:
     """Whether the operators have output all results of the rows up to ``time``."""
-    for operator in reversed(account.operators):  # those that come first are the last in the account
+    for operator in reversed(status.operators):  # those that come first are the last in the status
         if operator.emits == "at once":
             continue
         if operator.watermark is None:
@@ -123,11 +123,11 @@ def _is_complete(account: QueryAccount, time: int) -> bool:
             time = end
         elif operator.done is None or operator.emits == "unknown":
             raise InvalidOptionError(
-                f"It cannot be told when query {account.shown!r} has output what it has read: nothing says how long "
+                f"It cannot be told when query {status.shown!r} has output what it has read: nothing says how long "
                 f"its operator {operator.name} keeps a row. Wait for a stream before this query, or for its bound "
                 "(rowtime why --at).",
                 option="path",
-                query=account.query,
+                query=status.query,
                 operator=operator.name,
             )
         elif operator.done < time:
@@ -135,15 +135,15 @@ def _is_complete(account: QueryAccount, time: int) -> bool:
     return True
 
 
-def _time_of_output(account: QueryAccount, time: int) -> int:
+def _time_of_output(status: QueryStatus, time: int) -> int:
     """The largest time that a result of a row at ``time`` can have, apart from shifts."""
-    for operator in reversed(account.operators):
+    for operator in reversed(status.operators):
         time = operator.window_end(time) or time
     return time
 
 
-def _shift(account: QueryAccount, source: QuerySource) -> int:
+def _shift(status: QueryStatus, source: QuerySource) -> int:
     """By how much the query moves times forward, as far as its bounds tell."""
-    out = account.output.get(account.column or "rowtime")
+    out = status.output.get(status.column or "rowtime")
     ahead = 0 if out is None or source.floor is None or out >= END else out - source.floor
     return ahead if ahead >= _ROUNDING_MICROS else 0

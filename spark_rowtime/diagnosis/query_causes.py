@@ -8,7 +8,7 @@ from spark_rowtime.bounds.unreached_cuts import Unreached, UnreachedCuts
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.query_account import FAILED, STOPPED, QueryAccount, QueryOperator, QuerySource
+from spark_rowtime.store.query_status import FAILED, STOPPED, QueryOperator, QuerySource, QueryStatus
 from spark_rowtime.types.timestamps import END, LEAST, show_micros, to_interval
 
 JOIN = "symmetricHashJoin"
@@ -17,19 +17,19 @@ JOIN = "symmetricHashJoin"
 
 @dataclass(frozen=True)
 class QueryState:
-    """A query, as its account tells of it, and the source for which it waits.
+    """A query, as its status tells of it, and the source for which it waits.
 
     ``floor`` is the bound of its output, in microseconds, and ``needs`` the time that it must reach. ``running`` is
-    its account in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
+    its status in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
     ``cut``: of a source beside topics, the producer whose bound does not count yet, and what the query has not read.
     """
 
-    account: QueryAccount
+    status: QueryStatus
     floor: int | None
     needs: int
     source: QuerySource
     stream: StreamState
-    running: QueryAccount | None
+    running: QueryStatus | None
     cut: Unreached | None = None
 
     @property
@@ -39,11 +39,11 @@ class QueryState:
         It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch. Of
         several sources a slow one can lie behind the output, which says nothing about how times are moved.
         """
-        read, out = self.source.floor, self.account.output_floor
+        read, out = self.source.floor, self.status.output_floor
         if out is None or read is None:
             return 0
         behind = max(self._marks) - _whole(out) if self._marks else read - out
-        return behind if len(self.account.sources) == 1 else max(behind, 0)
+        return behind if len(self.status.sources) == 1 else max(behind, 0)
 
     @property
     def _waiting(self) -> list[QueryOperator]:
@@ -51,7 +51,7 @@ class QueryState:
 
         The output of a join follows the rows that it keeps, to the microsecond.
         """
-        found = [o for o in self.account.operators if o.window is not None or o.done is not None]
+        found = [o for o in self.status.operators if o.window is not None or o.done is not None]
         return [] if any(o.name == JOIN for o in found) else found
 
     @property
@@ -116,7 +116,7 @@ def finding_of_query(query: QueryState) -> Finding | None:
 
 
 def _not_running(query: QueryState) -> Finding | None:
-    running, name = query.running, query.account.shown
+    running, name = query.running, query.status.shown
     again = f"Start query {name} again with its checkpoint; it continues where it stopped."
     if running is None or (query.has_read_all and running.state != FAILED):
         return None
@@ -134,7 +134,7 @@ def _not_running(query: QueryState) -> Finding | None:
 
 def _lagging(query: QueryState) -> Finding:
     """The query runs, and has not read all."""
-    source, name, there = query.source, query.account.shown, query.stream.floor
+    source, name, there = query.source, query.status.shown, query.stream.floor
     if query.cut is not None:
         return _behind_cut(query, query.cut)
     read = f"{query.stream.path} up to {_at(source.floor)}; the stream is at {show_micros(there)}"
@@ -149,7 +149,7 @@ def _lagging(query: QueryState) -> Finding:
 
 def _behind_cut(query: QueryState, behind: Unreached) -> Finding:
     """The bounds are beside topics, and the query has not read these as far as the cut of the next bound."""
-    name, read = query.account.shown, TopicCut(query.source.read or {}).within(behind.cut)
+    name, read = query.status.shown, TopicCut(query.source.read or {}).within(behind.cut)
     note = (
         f"Query {name!r} has not read what the next bound of producer {behind.producer!r} in {query.stream.path} "
         f"follows: the messages up to {behind.cut}. It has read {read}."
@@ -164,13 +164,13 @@ def _behind_cut(query: QueryState, behind: Unreached) -> Finding:
 
 def _held_within(query: QueryState) -> Finding:
     """The query has read all that its source lets it, and its output still stands below ``needs``."""
-    account, source, name = query.account, query.source, query.account.shown
+    status, source, name = query.status, query.source, query.status.shown
     if query.hold and (source.floor is None or source.floor < query.source_needs):
         needs = show_micros(query.source_needs + query.hold)
         waiting = f"rows wait from {_at(source.floor)} on"
         note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
         return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
-    if others := [other.other for other in account.sources if other.path is None]:
+    if others := [other.other for other in status.sources if other.path is None]:
         note = f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none."
         return Finding(
             Cause.ORDINARY_SOURCE,
@@ -178,30 +178,30 @@ def _held_within(query: QueryState) -> Finding:
             note,
             "Read that source through a rowtime stream, or let the stream speak for it: option('punctuate', 'true').",
         )
-    if expression := account.lost.get(account.column or "rowtime"):
+    if expression := status.lost.get(status.column or "rowtime"):
         note = f"The output of query {name!r} has no bound: it was lost at {expression}"
         return Finding(
             Cause.BOUND_LOST,
             name,
             note,
-            f"Write {account.column or 'rowtime'} as an expression that is known to keep the order of time, such as "
+            f"Write {status.column or 'rowtime'} as an expression that is known to keep the order of time, such as "
             "window.end, rowtime + INTERVAL 1 HOUR or date_trunc('HOUR', rowtime); or give the sink option('lateness', "
             "...).",
         )
-    kept = ", ".join(operator.name for operator in account.operators) or "none"
+    kept = ", ".join(operator.name for operator in status.operators) or "none"
     note = f"Query {name!r} has read all, but its operators ({kept}) keep rows: its output is at {_at(query.floor)}."
     return Finding(Cause.OPERATOR, name, note, f"{query.stream.path} must come further; rows are kept until then.")
 
 
 def waiting_for(query: QueryState) -> Finding | None:
     """Of a query that waits for a source: which side of a join, or input of a union, that is; None for one source."""
-    ours = [source for source in query.account.sources if source.path is not None]
+    ours = [source for source in query.status.sources if source.path is not None]
     others = [source for source in ours if source is not query.source]
     place = next((mine for other in others for mine in _different(query.source, other)), None)
     if place is None:
         return _behind_input(query)
     cause = Cause.JOIN_SIDE if place.endswith("JOIN") else Cause.UNION_INPUT
-    name = query.account.shown
+    name = query.status.shown
     note = (
         f"Query {name!r} waits for the {place}, {query.stream.path}, which it has read up to {_at(query.source.floor)}."
     )
@@ -209,7 +209,7 @@ def waiting_for(query: QueryState) -> Finding | None:
 
 
 def _behind_input(query: QueryState) -> Finding | None:
-    read, name = query.source.floor, query.account.shown
+    read, name = query.source.floor, query.status.shown
     if read is None or read < query.needs:
         return None
     note = (

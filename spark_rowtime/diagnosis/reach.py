@@ -1,4 +1,4 @@
-"""Reach: the streams to which an answer may lead. The paths in accounts are data, of whoever may write an account."""
+"""Reach: the streams to which an answer may lead. The paths in statuses are data, of whoever may write a status."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ _SHOWN_CHARACTERS = 500
 
 
 class Reach(ABC):
-    """Which of the streams that accounts name may be opened to answer one question.
+    """Which of the streams that statuses name may be opened to answer one question.
 
-    Law: whoever writes an account decides neither which server, database or kind of store is opened, nor with which
+    Law: whoever writes a status decides neither which server, database or kind of store is opened, nor with which
     user and options.
     """
 
@@ -22,10 +22,10 @@ class Reach(ABC):
 
     def __init__(self) -> None:
         self.not_followed: list[str] = []
-        """The streams that accounts have named, and to which the answer must not lead, as they are shown."""
+        """The streams that statuses have named, and to which the answer must not lead, as they are shown."""
 
     def path_of(self, stored: str) -> str | None:
-        """The path at which the stream that an account names is opened; None: the answer must not lead there."""
+        """The path at which the stream that a status names is opened; None: the answer must not lead there."""
         found = self._path_of(stored)
         if found is None and self.shown(stored) not in self.not_followed:
             self.not_followed.append(self.shown(stored))
@@ -66,5 +66,5 @@ class Within(Reach):
         return None if given is None else path_within(given, stored)
 
     def shown(self, stored: str) -> str:
-        """See Reach. Whoever asks may read the account."""
+        """See Reach. Whoever asks may read the status."""
         return stored if stored.isprintable() and 0 < len(stored) <= _SHOWN_CHARACTERS else short_repr(stored)

@@ -7,7 +7,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
-from spark_rowtime.store.base import HOST, Account
+from spark_rowtime.store.base import HOST, ReportedStatus
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.stranger import Stranger
@@ -56,9 +56,9 @@ def _nobody(stream: StreamState) -> Finding:
 
 def _adapter(stream: StreamState, producer: str) -> Finding | None:
     """The adapter that sends as ``producer`` has failed since the producer last sent."""
-    for (role, name), account in stream.accounts.items():
-        report = _report_of(account) if role == HOST else None
-        if report is not None and producer in report.producers and account.unseen < stream.seen[producer].silent:
+    for (role, name), status in stream.statuses.items():
+        report = _report_of(status) if role == HOST else None
+        if report is not None and producer in report.producers and status.unseen < stream.seen[producer].silent:
             again = "is restarted again and again" if report.restarts else "was given up"
             return Finding(
                 Cause.ADAPTER_FAILING,
@@ -79,10 +79,10 @@ class _HostReport(NamedTuple):
     error: str
 
 
-def _report_of(account: Account) -> _HostReport | None:
-    """What the account of a host says; None if it is of another version."""
+def _report_of(status: ReportedStatus) -> _HostReport | None:
+    """What the status of a host says; None if it is of another version."""
     try:
-        given = Stranger.of_text(account.content)
+        given = Stranger.of_text(status.content)
         error = given.text("error")
         return None if error is None else _HostReport(given.texts("producers"), given.flag("restarts"), error)
     except ValueError:

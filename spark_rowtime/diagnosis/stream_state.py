@@ -6,8 +6,8 @@ from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
-from spark_rowtime.store.base import READER, WRITER, Account, Snapshot, StreamSettings
-from spark_rowtime.store.query_account import QueryAccount
+from spark_rowtime.store.base import READER, WRITER, ReportedStatus, Snapshot, StreamSettings
+from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.store.record import LastSeen, ProducerInfo
 
 
@@ -28,7 +28,7 @@ class StreamState:
     """How long ago the bound became what it is; of a snapshot that is not full it is not known."""
     stream: str
     seq: int
-    accounts: dict[tuple[str, str], Account]
+    statuses: dict[tuple[str, str], ReportedStatus]
     """By role and name."""
     weakest_keys: dict[str, list[tuple[object, int]]]
     """The weakest values of each holder that has ``inOrderPer``, at most two; none of a snapshot that is not full."""
@@ -51,7 +51,7 @@ class StreamState:
             0 if clock.floor != snapshot.head.floor else snapshot.moved,
             snapshot.stream,
             snapshot.head.seq,
-            {(account.role, account.name): account for account in snapshot.accounts},
+            {(status.role, status.name): status for status in snapshot.statuses},
             {name: _weakest(snapshot, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
         )
 
@@ -74,24 +74,24 @@ class StreamState:
         return max(floors, default=None)
 
     @property
-    def queries(self) -> list[QueryAccount]:
-        """The accounts of the queries that write the stream, without those that were closed."""
+    def queries(self) -> list[QueryStatus]:
+        """The statuses of the queries that write the stream, without those that were closed."""
         left = {p.name for p in self.producers.values() if p.status is Status.LEFT}
-        found = [self.writer(name) for role, name in self.accounts if role == WRITER and name not in left]
-        return [account for account in found if account is not None]
+        found = [self.writer(name) for role, name in self.statuses if role == WRITER and name not in left]
+        return [status for status in found if status is not None]
 
-    def writer(self, producer: str | None) -> QueryAccount | None:
-        """The account of the query that writes under the name ``producer``; None if it is no query."""
-        return QueryAccount.of(self.accounts.get((WRITER, producer or "")))
+    def writer(self, producer: str | None) -> QueryStatus | None:
+        """The status of the query that writes under the name ``producer``; None if it is no query."""
+        return QueryStatus.of(self.statuses.get((WRITER, producer or "")))
 
-    def reader(self, query: str) -> QueryAccount | None:
-        """The account of the query with this id that reads the stream."""
-        return QueryAccount.of(self.accounts.get((READER, query)))
+    def reader(self, query: str) -> QueryStatus | None:
+        """The status of the query with this id that reads the stream."""
+        return QueryStatus.of(self.statuses.get((READER, query)))
 
     @property
     def is_fed(self) -> bool:
         """Whether a producer that is no query has been attached."""
-        return any((WRITER, name) not in self.accounts for name in self.producers)
+        return any((WRITER, name) not in self.statuses for name in self.producers)
 
     @property
     def latest_time(self) -> int | None:

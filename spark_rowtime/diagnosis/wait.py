@@ -22,7 +22,7 @@ POLL_SECONDS = 0.1
 def wait(token: str, path: str, *, timeout: str | timedelta | None = None, within: Sequence[str] = ()) -> None:
     """Waits until what was flushed is in the results of the stream at ``path``.
 
-    It follows the accounts of all queries between the two streams. A query that keeps rows has output them when its
+    It follows the statuses of all queries between the two streams. A query that keeps rows has output them when its
     windows, or the intervals of its joins, are complete: so rows without a bound that completes their window do not
     arrive.
 
@@ -30,7 +30,7 @@ def wait(token: str, path: str, *, timeout: str | timedelta | None = None, withi
         token: What ``sink.flush`` has returned.
         path: The path of a stream, as for ``createStream``: that of the sink, or one that queries make of it.
         timeout: An interval. None: it waits forever.
-        within: More folders, databases or streams to which accounts may lead, as for ``why``.
+        within: More folders, databases or streams to which statuses may lead, as for ``why``.
 
     Raises:
         WaitTimeoutError: It is not there after ``timeout``; the error says who holds it.

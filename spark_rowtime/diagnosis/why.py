@@ -13,7 +13,7 @@ from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import READER
-from spark_rowtime.store.query_account import QueryAccount
+from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
 from spark_rowtime.types.timestamps import END, from_micros, to_micros, to_required_interval
 
@@ -35,7 +35,7 @@ def why(
     It walks from the stream back to its feeds, through the queries that write it, and names the first link of this
     chain that has not come as far as it must. It reads the streams, and writes nothing.
 
-    Which streams queries read, their accounts say, and others may have written these. So it opens only what is where
+    Which streams queries read, their statuses say, and others may have written these. So it opens only what is where
     the stream is: in its folder and below, or in its database; the answer names what it has not followed.
 
     Args:
@@ -89,9 +89,9 @@ def explain(
     if query is None:
         steps = chain.of_stream(stream, needs)
     else:
-        account = _query(stream, query)
-        floor, moved = account.output_floor, stream.now - account.unseen
-        steps = chain.of_query(account, floor, needs, moved)
+        status = _query(stream, query)
+        floor, moved = status.output_floor, stream.now - status.unseen
+        steps = chain.of_query(status, floor, needs, moved)
     return explanation_of(stream.path, needs, steps, reach.not_followed)
 
 
@@ -102,14 +102,14 @@ def steps_of_stream(path: str, needs: int, reach: Reach, silent_after: int) -> l
     return Chain(silent_after, reach).of_stream(stream, needs)
 
 
-def _query(stream: StreamState, query: str) -> QueryAccount:
-    """The account of a query that reads the stream."""
-    read = [stream.reader(name) for role, name in stream.accounts if role == READER]
-    found = [account for account in read if account is not None]
-    named = [account for account in found if query in (account.name, account.query)]
+def _query(stream: StreamState, query: str) -> QueryStatus:
+    """The status of a query that reads the stream."""
+    read = [stream.reader(name) for role, name in stream.statuses if role == READER]
+    found = [status for status in read if status is not None]
+    named = [status for status in found if query in (status.name, status.query)]
     if named:
-        return min(named, key=lambda account: account.unseen)
-    names = [account.shown for account in found]
+        return min(named, key=lambda status: status.unseen)
+    names = [status.shown for status in found]
     raise InvalidOptionError(
         f"No query {query!r} that reads {stream.path} has reported.{did_you_mean(nearest(query, names))} Those that "
         f"have are: {', '.join(map(repr, names)) or 'none'}.",

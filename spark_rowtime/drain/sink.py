@@ -22,7 +22,7 @@ EVERY, MAX_ROWS = "10 seconds", 1_000_000
 BOUNDS_EVERY = "1 minute"
 """The default interval between a commit of a table and one that brings a bound alone: each is kept for some time."""
 
-BESIDE_POLL_SECONDS = 0.1
+UNDER_WAY_POLL_SECONDS = 0.1
 """How often a sink of a quiet stream looks whether the commit that is under way has ended."""
 
 
@@ -57,7 +57,7 @@ class GatheringSink:
         """When the oldest of what is gathered came; None while nothing is."""
         self._ended = ""
         self._thread = ThreadPoolExecutor(1, "rowtime-table")
-        self._beside: Future[None] | None = None
+        self._write_future: Future[None] | None = None
         """What the thread writes, while the reader reads the next rows."""
         close_in_children(self)
 
@@ -115,7 +115,7 @@ class GatheringSink:
         self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
         self._since = self._now() if self._since is None else self._since
         if self._rows >= self._max_rows:
-            self._commit_beside()
+            self._commit_in_background()
         else:
             self.commitDue()
 
@@ -147,7 +147,7 @@ class GatheringSink:
         self._write()
         self._since, self._ended, self._committed = None, "", self._now()
 
-    def _commit_beside(self) -> None:
+    def _commit_in_background(self) -> None:
         """Commits what is gathered; the sink may go on meanwhile."""
         self.commit()
 
@@ -160,13 +160,13 @@ class GatheringSink:
     def abandon(self) -> None:
         """Closes the sink without another commit. One that is under way is made."""
         self._ended = self._ended or "closed"
-        if self._beside is not None:
-            self._beside.exception()
+        if self._write_future is not None:
+            self._write_future.exception()
         self._thread.shutdown()
 
     def close_inherited(self) -> None:
         """Ends the sink in a forked child, which has not its thread. The parent goes on with it."""
-        self._ended, self._beside = "it was opened in the process from which this one was forked", None
+        self._ended, self._write_future = "it was opened in the process from which this one was forked", None
 
     def __enter__(self) -> Self:
         return self
@@ -185,14 +185,14 @@ class GatheringSink:
     def _start(self, write: Callable[..., None], *what: Any) -> None:
         """Writes in the sink's thread; at most one write is under way."""
         self._wait()
-        self._beside = self._thread.submit(write, *what)
+        self._write_future = self._thread.submit(write, *what)
 
     def _wait(self) -> None:
         """Waits for the write that is under way; raises its error, after which the sink is of no more use."""
-        if self._beside is not None:
+        if self._write_future is not None:
             ended, self._ended = self._ended, "a commit failed"
-            self._beside.result()
-            self._beside, self._ended = None, ended
+            self._write_future.result()
+            self._write_future, self._ended = None, ended
 
     def _taken(self) -> pa.Table:
         """All gathered rows, which are then no longer gathered."""
@@ -269,18 +269,18 @@ class TableSink(GatheringSink):
         super().commit()
 
     def commitDue(self) -> float | None:
-        """Commits if the interval has passed, and raises the error of a commit beside that has ended.
+        """Commits if the interval has passed, and raises the error of a commit in the background that has ended.
 
         Returns:
-            The number of seconds until the next commit is due, or until one beside is looked at again; None if nothing
-            is gathered and nothing is under way.
+            The number of seconds until the next commit is due, or until one in the background is looked at again; None
+            if nothing is gathered and nothing is under way.
         """
-        if self._beside is not None and self._beside.done():
+        if self._write_future is not None and self._write_future.done():
             self._wait()
         left = super().commitDue()
-        return left if self._beside is None else min(BESIDE_POLL_SECONDS, left or BESIDE_POLL_SECONDS)
+        return left if self._write_future is None else min(UNDER_WAY_POLL_SECONDS, left or UNDER_WAY_POLL_SECONDS)
 
-    def _commit_beside(self) -> None:
+    def _commit_in_background(self) -> None:
         """Commits in the sink's thread, so that the reader reads the next rows meanwhile."""
         self._wait()
         self._start(self._table.append, *self._gathered())

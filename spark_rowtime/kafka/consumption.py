@@ -220,7 +220,7 @@ class Consumption:
             if time.monotonic() - self._taken_back.get(part, -CONTEST_SECONDS) < CONTEST_SECONDS:
                 raise
             LOG.warning("Another host has taken over %s; this one lets it go: %s", part.producer, error)
-            self._let_go(part)
+            self._release(part)
             self._fenced[part] = time.monotonic()
 
     def _wait(self, part: Part, feed: PartitionReader, error: MessageNotReadyError) -> None:
@@ -312,13 +312,13 @@ class Consumption:
                 except Exception as error:  # noqa: BLE001
                     self._failure = error
             self._tell_group([part])
-            self._let_go(part)
+            self._release(part)
 
     def _lose(self, _: Any, partitions: list[Any]) -> None:
         for partition in partitions:
-            self._let_go(Part(partition.topic, partition.partition))
+            self._release(Part(partition.topic, partition.partition))
 
-    def _let_go(self, part: Part) -> None:
+    def _release(self, part: Part) -> None:
         for kept in (self._fenced, self._taken_back):
             kept.pop(part, None)
         for asked in (self._unchecked, self._checking):

@@ -63,9 +63,9 @@ class AsOfProcessor(GroupProcessor):
         rows = left.drop_columns([HASH])
         if right is None:
             nulls = self._added.empty_table().take(pa.nulls(rows.num_rows, pa.int64()))
-            return _beside(rows.slice(0, 0) if self._inner else rows, nulls.slice(0, 0) if self._inner else nulls)
+            return _side_by_side(rows.slice(0, 0) if self._inner else rows, nulls.slice(0, 0) if self._inner else nulls)
         found = self._asof.matches(left, right)
-        joined = _beside(rows, right.select(self._added.names).combine_chunks().take(found))
+        joined = _side_by_side(rows, right.select(self._added.names).combine_chunks().take(found))
         return joined.filter(found.is_valid()) if self._inner else joined
 
     def _rest(self, fired: int | None) -> None:
@@ -85,7 +85,7 @@ def _sides(new: list[pd.DataFrame]) -> tuple[list[pa.Table], list[pa.Table]]:
     return left, right
 
 
-def _beside(left: pa.Table, right: pa.Table) -> pa.Table:
+def _side_by_side(left: pa.Table, right: pa.Table) -> pa.Table:
     for name in right.column_names:
         left = left.append_column(right.schema.field(name).with_nullable(True), right.column(name))
     return left

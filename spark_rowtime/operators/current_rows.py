@@ -74,7 +74,7 @@ class CurrentRows:
             self._sizes.clear()
 
     def _rebuild(self, tables: list[pa.Table]) -> None:
-        """Writes all rows anew, into as many pages as they need."""
+        """Writes all rows again, into as many pages as they need."""
         kept = self._asof.latest(together(tables))
         if self._asof.tolerance is not None:
             kept = kept.filter(pa.array(self._asof.times(kept) >= self._swept - self._asof.tolerance))

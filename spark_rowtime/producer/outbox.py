@@ -148,10 +148,10 @@ class Outbox:
         cut = self.cuts.end if cut is None and floor >= END else cut
         with self.interrupt_guard:
             own = self.floors.own
-            news = own is None or floor > own
-            if news and cut is not None and not self.cuts.active and own is not None and self.floors.pending:
+            raised = own is None or floor > own
+            if raised and cut is not None and not self.cuts.active and own is not None and self.floors.pending:
                 self.cuts.pending.append(CutBound(own, None))
-            if news and (cut is not None or self.cuts.active):
+            if raised and (cut is not None or self.cuts.active):
                 self.cuts.pending.append(CutBound(floor, None if cut is None else self.cuts.advance(cut)))
             self.floors.promise(floor)
 

@@ -44,7 +44,7 @@ class Timer:
     def stop(self) -> None:
         """Stops the timer: ``run_due`` is not called again. It waits for no lock, as a collected sink calls it."""
         self.stopped = True
-        self._shared.let_go(self)
+        self._shared.remove(self)
 
     def run(self) -> float | None:
         """Does what is due; returns the seconds until the next time; None: when woken."""
@@ -65,7 +65,7 @@ class Timer:
 
 
 class _SharedThread:
-    """The thread of several timers. Any thread may call ``wake`` and ``let_go``."""
+    """The thread of several timers. Any thread may call ``wake`` and ``remove``."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -87,7 +87,7 @@ class _SharedThread:
                 self._start()
         self._changed.set()
 
-    def let_go(self, timer: Timer) -> None:
+    def remove(self, timer: Timer) -> None:
         """Forgets ``timer``. The thread ends with the last one."""
         self._timers.discard(timer)
         self._changed.set()

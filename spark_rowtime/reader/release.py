@@ -84,9 +84,9 @@ class Release:
                 continue
             target = self._position(store, start, stage, self._cut(stage))
             to = self._within_limits(store, start, target)
-            while not (news := self._news(store, at, to)) and to != target:
+            while not (changed := self._changed(store, at, to)) and to != target:
                 to = self._within_limits(store, to, target)
-            if news:
+            if changed:
                 return to
             start = to
         return at
@@ -162,7 +162,7 @@ class Release:
             return Position(seq, cut, head.floor)
         return Position(seq, cut, weaker(head.floor, least_sent(store, seq, cut) or head.floor))
 
-    def _news(self, store: Store, at: Position, to: Position) -> bool:
+    def _changed(self, store: Store, at: Position, to: Position) -> bool:
         pieces = self.slices(store, at, to) if to.floor == at.floor else []
         return to.floor != at.floor or any(self._has_rows(store, piece, at, to) for piece in pieces)
 

@@ -108,10 +108,10 @@ class WatchedStream:
         before, failed_before, self._error = self._state, self._error, None
         self._state, snapshot = read_state(store, self.path)
         state, times = self._state, times_of(snapshot) if timed else {}
-        news = {name: self._producer(name, before, times.get(name)) for name in state.producers}
-        moved = [value for name, value in news.items() if value is not self._producers.get(name)]
-        gone = [name for name in self._producers if name not in news]
-        self._producers, late = news, self._new_late(store, snapshot.rejections)
+        shown = {name: self._producer(name, before, times.get(name)) for name in state.producers}
+        moved = [value for name, value in shown.items() if value is not self._producers.get(name)]
+        gone = [name for name in self._producers if name not in shown]
+        self._producers, late = shown, self._new_late(store, snapshot.rejections)
         if state.facts.get("holders") != before.facts.get("holders"):
             self._times_due = min(self._times_due, time.monotonic() + REASONS_SECONDS)
         if not (moved or gone or late or failed_before or state.facts != before.facts):

@@ -10,8 +10,8 @@ from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
 """Options of which there is one for each column, or for each argument of the adapter."""
-BESIDE = "beside"
-"""The option with which ``punctuate`` reads a stream of bounds: the time column of the rows beside it."""
+TOPIC_TIME = "beside"
+"""The option with which ``punctuate`` reads the stream of a topic's bounds: the time column of the topic's rows."""
 WATCH = "watch"
 """The option with which ``punctuate`` has the bounds derived from the topic: a JSON object, arguments of KafkaWatch."""
 READ = (
@@ -28,7 +28,7 @@ READ = (
     "punctuate",
     "bounds",
     "view",
-    BESIDE,
+    TOPIC_TIME,
     WATCH,
 )
 WRITE = ("path", "rowtime", "lateness", LATENESS_COLUMN, "onDisorder")

@@ -31,7 +31,7 @@ from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import whose_bound
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.store.limits import admit
-from spark_rowtime.store.query_account import QUERY_PRODUCER
+from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.ddl import from_spark_json
 from spark_rowtime.types.schema import ROWTIME, batch_to_schema, fitting_schema, stream_schema
@@ -45,7 +45,7 @@ class Output:
         """``creates``: the write may create the stream; otherwise it must exist."""
         self.path, self.column = options.path, options.get("rowtime") or ROWTIME
         self._directory = DirectoryMark.of(self.path)
-        self._whole = options.choice("onDisorder", "fail", "reject") == "fail"
+        self._all_or_nothing = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))
         self.schema, self._objects = _schema_and_objects(self.path, wanted, creates)
         self._lateness = options.lateness(self.schema.names)
@@ -90,11 +90,11 @@ class Output:
         staged: list[Staged],
         floor: int | None,
         checkpoint: str | None,
-        account: str | None = None,
+        status: str | None = None,
     ) -> None:
         """Commits the staged rows of a batch as ``info``'s next commit, with the ``floor`` that they are followed by.
 
-        ``account``: what the query tells about the batch.
+        ``status``: what the query tells about the batch.
 
         Raises DisorderedOutputError, and commits nothing, if a row is below a bound and ``onDisorder`` is fail.
         """
@@ -103,7 +103,7 @@ class Output:
         trains, late, implied = one_step(store, staged, disorder, BoundOrigin(PRODUCER, info.name))
         in_force = stronger(info.floor, store.head().floor)
         accepted, disordered = admit(store, trains, in_force, partial(whose_bound, store, info.name))
-        if disordered and self._whole:
+        if disordered and self._all_or_nothing:
             rows, worst = sum(r.rows.num_rows for r in disordered), disordered[0]
             raise _disordered(self.path, rows, worst.bound, worst.origin)
         floor, rejected = stronger(stronger(info.floor, floor), implied), (*late, *disordered)
@@ -117,8 +117,8 @@ class Output:
             rejected,
             checkpoint,
             state,
-            self._whole,
-            account=None if account is None else json.dumps({**json.loads(account), "column": self.column}),
+            self._all_or_nothing,
+            query_status=None if status is None else json.dumps({**json.loads(status), "column": self.column}),
         )
         try:
             store.commit(commit)

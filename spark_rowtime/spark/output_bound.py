@@ -11,7 +11,7 @@ from spark_rowtime.types.schema import ROWTIME
 OUTPUT_BOUNDS = "rowtime.outputBounds"
 """The local property in which the extension stores the floors of the output columns, as JSON."""
 
-ACCOUNT = "rowtime.account"
+QUERY_STATUS = "rowtime.account"
 """Likewise: what the query tells about the batch; the first task of a sink takes it to the commit."""
 
 SPARK_QUERY_ID, BOUNDS_QUERY_ID = "sql.streaming.queryId", "rowtime.query"

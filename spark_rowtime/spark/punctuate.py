@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
-from spark_rowtime.spark.options import BESIDE, WATCH
+from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.types.schema import ROWTIME
 
 DELTA = "delta:"
@@ -98,7 +98,7 @@ def punctuate(
             "them with option('view', 'rejected').",
             option="rejected",
         )
-    reader = df.sparkSession.readStream.format("rowtime").option(BESIDE, column).option("watermark", "none")
+    reader = df.sparkSession.readStream.format("rowtime").option(TOPIC_TIME, column).option("watermark", "none")
     if watch is not None:
         reader = reader.option(WATCH, json.dumps(_texts(watch)))
     fields = [_of_bounds(field, column) for field in df.schema]

@@ -8,7 +8,7 @@ from typing import Self
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
-from spark_rowtime.store.query_account import QUERY_PRODUCER
+from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.store.record import ProducerInfo
 
 _POSITION = {"stream", "seq"}

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StreamCompleteError
 from spark_rowtime.spark.directory_mark import DirectoryMark
-from spark_rowtime.spark.news import NewsOfStreams
+from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import in_database, open_store
@@ -41,12 +41,12 @@ class RejectedStreamReader(AskedReader):
         self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
         self._target: int | None = None
         self._seen: Offset = {}
-        self._news: NewsOfStreams | None = None
+        self._event_wait: EventWait | None = None
         _check(options)
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks only read."""
-        return {**self.__dict__, "_news": None}
+        return {**self.__dict__, "_event_wait": None}
 
     @cached_property
     def _store(self) -> Store:
@@ -63,7 +63,7 @@ class RejectedStreamReader(AskedReader):
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         return {
             "next": lambda start, *, unlimited, **_: self.next(start, unlimited=unlimited),
-            "news": self._has_news,
+            "news": self._has_events,
             "latest": lambda _: self.latest(),
             "target": lambda _, **__: self.prepareForTriggerAvailableNow(),
             "plan": lambda _, **__: {},  # only Python can read rejections
@@ -71,7 +71,7 @@ class RejectedStreamReader(AskedReader):
         }
 
     def next(self, start: Offset, *, unlimited: bool) -> Offset:
-        """The end of the next batch. Nothing is registered, and no account is kept, for a reader of rejections."""
+        """The end of the next batch. Nothing is registered, and no status is kept, for a reader of rejections."""
         self._seen = self._newest()
         after, end = self._number(start), self._number(self._seen)
         self._require_there(after, end)
@@ -91,12 +91,12 @@ class RejectedStreamReader(AskedReader):
             return False
         return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.snapshot().records.values())
 
-    def _has_news(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+    def _has_events(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
         """Whether there is more than the last answer knew, or ``streams`` have events."""
-        if streams and self._news is None:
-            self._news = NewsOfStreams([self._path, *streams])
-        if self._news is not None:
-            return self._news.wait(seconds) or self._newest() != self._seen
+        if streams and self._event_wait is None:
+            self._event_wait = EventWait([self._path, *streams])
+        if self._event_wait is not None:
+            return self._event_wait.wait(seconds) or self._newest() != self._seen
         self._store.wait(self._store.head().seq, seconds)
         return self._newest() != self._seen
 
@@ -154,8 +154,8 @@ class RejectedStreamReader(AskedReader):
 
     def stop(self) -> None:
         """Called once, when the query ends."""
-        if self._news is not None:
-            self._news.close()
+        if self._event_wait is not None:
+            self._event_wait.close()
         if "_store" in self.__dict__:
             self._store.close()
 

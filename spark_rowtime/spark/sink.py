@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from spark_rowtime.errors import DataLostError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced, tell_of_other_queries
-from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, local_property, of_this_query, path_of
+from spark_rowtime.spark.output_bound import QUERY_STATUS, floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
@@ -47,11 +47,11 @@ class RowtimeStreamWriter(VersionedPickle, DataSourceStreamArrowWriter):
         batch = Batch.said_by(local_property)
         if in_database(self._path):
             stream, trains = self._output.staged_without_store(iterator)
-            return TaskOutput(batch, floors_said(local_property), stream, trains, account=_account())
+            return TaskOutput(batch, floors_said(local_property), stream, trains, query_status=_status())
         self._output.require_directory()
         with self._output.opened(self._open(begins=batch.number == 0)) as store:
             trains = [store.stage(self._output.fit(rows)) for rows in iterator if rows.num_rows]
-            return TaskOutput(batch, floors_said(local_property), store.stream, trains, account=_account())
+            return TaskOutput(batch, floors_said(local_property), store.stream, trains, query_status=_status())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Called once per batch, on the driver, after all tasks.
@@ -77,8 +77,8 @@ class RowtimeStreamWriter(VersionedPickle, DataSourceStreamArrowWriter):
             return
         staged = [train for output in outputs for train in output.trains] + [store.stage(rows) for rows in travelled]
         floor = first.floors.get(path_of(self._output.column))
-        account = next((output.account for output in outputs if output.account is not None), None)
-        self._output.commit(store, info, staged, floor, first.batch.checkpoint(info), account)
+        status = next((output.query_status for output in outputs if output.query_status is not None), None)
+        self._output.commit(store, info, staged, floor, first.batch.checkpoint(info), status)
 
     def _travelled(self, outputs: list[TaskOutput]) -> list[pa.RecordBatch]:
         """Returns the rows that came with the tasks' messages, as one train, if there are any."""
@@ -117,10 +117,10 @@ class RowtimeStreamWriter(VersionedPickle, DataSourceStreamArrowWriter):
         """Called after a batch failed. Does nothing, since what its tasks staged is never read."""
 
 
-def _account() -> str | None:
+def _status() -> str | None:
     """What the query tells about the batch; only the first task takes it to the commit."""
     task = TaskContext.get()
-    return of_this_query(ACCOUNT, local_property) if task is not None and task.partitionId() == 0 else None
+    return of_this_query(QUERY_STATUS, local_property) if task is not None and task.partitionId() == 0 else None
 
 
 def _open_or_create(path: str, wanted: pa.Schema) -> Store:

@@ -20,17 +20,17 @@ from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.kafka.cuts import CutFloors, offsets_of
 from spark_rowtime.reader.release import Release, dump_position, least_left, least_sent, load_position
+from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.held_back_rows import HeldBackRows
 from spark_rowtime.spark.hosted_adapter import start_adapter
 from spark_rowtime.spark.hosted_watch import ADAPTER as WATCHER
 from spark_rowtime.spark.hosted_watch import host_name, hosted_watch, watched
 from spark_rowtime.spark.join_needs import JoinNeeds
-from spark_rowtime.spark.late_beside import keep_late
-from spark_rowtime.spark.news import NewsOfStreams
-from spark_rowtime.spark.options import BESIDE, WATCH, Options
+from spark_rowtime.spark.options import TOPIC_TIME, WATCH, Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
-from spark_rowtime.spark.query_report import QueryReport
 from spark_rowtime.spark.questions import AskedReader, Offset
+from spark_rowtime.spark.status_reporter import StatusReporter
+from spark_rowtime.spark.topic_late_rows import keep_late
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, Summary
 from spark_rowtime.store.registration import Registration
@@ -60,24 +60,24 @@ class RowtimeStreamReader(AskedReader):
         self._from_latest = options.from_latest
         self._adapter_spec, self._adapter_arguments = options.get("adapter"), options.adapter_arguments
         self._adapter_producer, self._watch = options.adapter_producer, options.get(WATCH)
-        self._beside = options.get(BESIDE) is not None
+        self._of_topic = options.get(TOPIC_TIME) is not None
         self._passed, self._most_cuts = 0, _MOST_CUTS
         self._had_passed: int | None = None
         self._require = options.bounds == "require"
         self._target: int | None = None
         self._seen = 0
-        self._news: NewsOfStreams | None = None
+        self._event_wait: EventWait | None = None
         self._reported: Offset | None = None
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
-        self._report: QueryReport | None = None
+        self._reporter: StatusReporter | None = None
         self._registration: Registration | None = None
         self._kept = Position(0, None, None)
         self._joins: JoinNeeds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks get no arguments of the adapter, which may be secret."""
-        ours = {"_report": None, "_news": None, "_registration": None, "_joins": None, "_watch": None}
+        ours = {"_reporter": None, "_event_wait": None, "_registration": None, "_joins": None, "_watch": None}
         return {**self.__dict__, "_adapter_arguments": {}, **ours}
 
     @cached_property
@@ -97,7 +97,7 @@ class RowtimeStreamReader(AskedReader):
     def answers(self) -> Mapping[str, Callable[..., Any]]:
         return {
             "next": self._next,
-            "news": self._has_news,
+            "news": self._has_events,
             "latest": lambda _: self.latest(),
             "target": self._reach_target,
             "plan": self._plan,
@@ -134,15 +134,15 @@ class RowtimeStreamReader(AskedReader):
             release = Release(release.order, release.hold, release.since)
         return self._dump(release.step(self._store, at, self._target), release)
 
-    def _has_news(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+    def _has_events(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
         """Whether this stream has events that the last answer did not know, or ``streams`` have some."""
         self._tend_adapter()
         self._store.expire()
         if not streams:
             return self._store.wait(self._seen, seconds)
-        if self._news is None:
-            self._news = NewsOfStreams([self._path, *streams])
-        return self._news.wait(seconds)
+        if self._event_wait is None:
+            self._event_wait = EventWait([self._path, *streams])
+        return self._event_wait.wait(seconds)
 
     def latest(self) -> Offset:
         """The stream's latest position and its metrics. The stream is read only where it has new events."""
@@ -253,7 +253,7 @@ class RowtimeStreamReader(AskedReader):
         if is_temporary(reader):
             return
         if self._registration is None or self._joins is None:
-            self._registration = Registration(self._store, reader, READS_TOPIC if self._beside else READS_STREAM)
+            self._registration = Registration(self._store, reader, READS_TOPIC if self._of_topic else READS_STREAM)
             self._kept = self._registered(reader, start)
             self._joins = JoinNeeds(self._store, reader)
         self._registration.keep(self._kept)
@@ -261,7 +261,7 @@ class RowtimeStreamReader(AskedReader):
 
     def _registered(self, reader: str, start: Offset) -> Position:
         """What the query needs when its run starts. Of bounds beside topics that is what its last run has needed."""
-        if not self._beside:
+        if not self._of_topic:
             return self._load(start)
         return self._registered_at(reader)
 
@@ -272,23 +272,23 @@ class RowtimeStreamReader(AskedReader):
 
     def _needed_after(self, end: Position) -> Position:
         """What the query needs after a batch. Of bounds beside topics these are the cuts that it has not reached."""
-        return Position(min(end.seq, self._passed), None, None) if self._beside else end
+        return Position(min(end.seq, self._passed), None, None) if self._of_topic else end
 
     def stop(self) -> None:
         """Called once, when the query ends."""
         if self._adapter is not None:
             self._adapter.stop()
-        if self._report is not None:
-            self._report.close()
-        if self._news is not None:
-            self._news.close()
+        if self._reporter is not None:
+            self._reporter.close()
+        if self._event_wait is not None:
+            self._event_wait.close()
         if "_store" in self.__dict__:
             self._store.close()
 
-    def _reporting(self) -> QueryReport:
-        if self._report is None:
-            self._report = QueryReport(self._store)
-        return self._report
+    def _reporting(self) -> StatusReporter:
+        if self._reporter is None:
+            self._reporter = StatusReporter(self._store)
+        return self._reporter
 
     def _host_watch(self, reader: str, topic: Mapping[str, Any] | None, *, until_end: bool) -> None:
         """The bounds come from these topics: the adapter is a watch of them, one for each query."""

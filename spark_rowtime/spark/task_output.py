@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from spark_rowtime.spark.output_bound import ACCOUNT, floors_said, of_this_query
+from spark_rowtime.spark.output_bound import QUERY_STATUS, floors_said, of_this_query
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.store.base import Staged
 
@@ -18,7 +18,7 @@ class TaskOutput(WriterCommitMessage):
 
     At most one of the two is present. ``floors`` are those of the batch's output columns, in microseconds.
     ``stream`` is the id of the stream that a Python worker opened; empty without a worker. ``rows`` is an Arrow
-    IPC stream; empty if no rows travel. ``account`` is what the query tells about the batch, from one task.
+    IPC stream; empty if no rows travel. ``query_status`` is what the query tells about the batch, from one task.
     """
 
     batch: Batch
@@ -26,7 +26,7 @@ class TaskOutput(WriterCommitMessage):
     stream: str = ""
     trains: list[Staged] = field(default_factory=list)
     rows: bytes = b""
-    account: str | None = None
+    query_status: str | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yields the rows that travel with the message."""
@@ -43,4 +43,4 @@ def carried(rows: bytes, properties_json: str) -> TaskOutput:
     """
     properties: dict[str, str | None] = json.loads(properties_json)
     read = properties.get
-    return TaskOutput(Batch.said_by(read), floors_said(read), rows=rows, account=of_this_query(ACCOUNT, read))
+    return TaskOutput(Batch.said_by(read), floors_said(read), rows=rows, query_status=of_this_query(QUERY_STATUS, read))

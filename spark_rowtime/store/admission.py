@@ -61,7 +61,7 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
 
     ``own`` is the producer's floor before the commit, ``status`` its status, and ``in_force`` the floor below which its
     rows are late. A commit without rows logs its floor if that is new, or if the producer counts again by sending.
-    An idle commit without news takes an attached producer out of the clock, and changes nothing for another one.
+    An idle commit that raises no bound takes an attached producer out of the clock; for another one it changes nothing.
     """
     behind_rows = None if commit.bounds else commit.floor
     floors = floors_between([(t.least, t.largest) for t in trains], behind_rows, own)[1:]
@@ -69,13 +69,13 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
         (Sent(commit.producer, floor, train.largest), train, None) for train, floor in zip(trains, floors, strict=True)
     ]
     events += [(Sent(commit.producer, bound.floor), None, bound) for bound in commit.bounds]
-    news = stronger(own, commit.floor) != own
+    raised = stronger(own, commit.floor) != own
     counts_again = status not in (Status.ATTACHED, Status.COMPLETE) and not commit.idle
-    if not events and (news or counts_again):
+    if not events and (raised or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
     if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
         events.append((Idled(commit.producer), None, None))
-    return Landing(tuple(events), bool(trains) or news)
+    return Landing(tuple(events), bool(trains) or raised)
 
 
 def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:
@@ -86,9 +86,9 @@ def whose_bound(store: Store, producer: str, bound: int) -> BoundOrigin:
     return raised
 
 
-def require_whole(commit: Commit, rejected: Sequence[Rejected], reach: Reach) -> None:
-    """Raises LateRowError or RowtimeAheadError if ``commit.whole`` is set, but rows of it would be ``rejected``."""
-    if not commit.whole or not rejected:
+def require_all_accepted(commit: Commit, rejected: Sequence[Rejected], reach: Reach) -> None:
+    """Raises LateRowError or RowtimeAheadError if ``commit.all_or_nothing`` is set, and rows would be ``rejected``."""
+    if not commit.all_or_nothing or not rejected:
         return
     ahead = [pc.max(rowtime_micros(one.rows)).as_py() for one in rejected if one.reason == "ahead"]
     if ahead:

@@ -142,11 +142,12 @@ class Commit:
     is a retry and changes nothing; any other number but the next raises DataLostError. ``floor`` is the producer's own
     floor after the commit. If ``checkpoint`` is None, the stored checkpoint stays. ``disorder`` is the
     state of the producer's disorder, from which its next commit continues; ``keys`` are the changes of that part of the
-    state that is not written with every commit; None: there are none. If ``whole`` is true and a
-    row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``account`` replaces the
-    producer's account as a WRITER; None: it stays. ``bounds`` are the bounds that the producer sent, in their order, if
-    it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of the last one. ``idle``:
-    the producer does not count for the stream's bound from here on, until its next commit that is not idle.
+    state that is not written with every commit; None: there are none. If ``all_or_nothing`` is true
+    and a row of ``trains`` is late when the commit runs, nothing lands and LateRowError is raised. ``query_status``
+    becomes the producer's ReportedStatus as a WRITER; None: that stays. ``bounds`` are the bounds that the producer
+    sent, in their order, if it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of
+    the last one. ``idle``: the producer does not count for the stream's bound from here on, until its next commit that
+    is not idle.
     """
 
     producer: str
@@ -157,9 +158,9 @@ class Commit:
     rejected: tuple[Rejected, ...] = ()
     checkpoint: str | None = None
     disorder: str = ""
-    whole: bool = False
+    all_or_nothing: bool = False
     keys: KeyChanges | None = None
-    account: str | None = None
+    query_status: str | None = None
     bounds: tuple[CutBound, ...] = ()
     idle: bool = False
 
@@ -232,13 +233,13 @@ class Collected:
 
 
 WRITER, READER, HOST = "writer", "reader", "host"
-"""The roles of an account: a query writes the stream, a query reads it, a process hosts an adapter for it."""
-FORGET_ACCOUNT_MICROS = 7 * 86_400_000_000
-"""An account of a reader or a host that was reported at least this long ago is removed: a week."""
+"""The roles of a status: a query writes the stream, a query reads it, a process hosts an adapter for it."""
+FORGET_STATUS_MICROS = 7 * 86_400_000_000
+"""A status of a reader or a host that was reported at least this long ago is removed: a week."""
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ReportedStatus:
     """What a query, or the host of an adapter, last reported about itself.
 
     It is for people alone: no result, bound or position depends on it. ``role`` is WRITER, READER or HOST. ``name`` is
@@ -283,7 +284,7 @@ class Snapshot:
     rejected_removed: int
     rejections: int
     readers: tuple[ReaderInfo, ...]
-    accounts: tuple[Account, ...]
+    statuses: tuple[ReportedStatus, ...]
     moved: int | None = None
     keys: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     cuts: Mapping[str, Sequence[LoggedCut]] = field(default_factory=dict)
@@ -433,7 +434,7 @@ class Store(ABC):
         With the floor END the producer is complete: it leaves the clock and is not waited for again.
 
         Raises ProducerFencedError at an old epoch, DataLostError if its number is neither that of the last commit nor
-        the next, and LateRowError if ``commit.whole`` is set and a row is late.
+        the next, and LateRowError if ``commit.all_or_nothing`` is set and a row is late.
         """
 
     @abstractmethod
@@ -527,10 +528,10 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def report(self, role: str, name: str, content: str) -> None:
-        """Replaces the account of that role and name; see :class:`Account`. The log stays as it is.
+    def put_status(self, role: str, name: str, content: str) -> None:
+        """Replaces the status of that role and name; see :class:`ReportedStatus`. The log stays as it is.
 
-        It also removes accounts of readers and hosts that were reported at least ``FORGET_ACCOUNT_MICROS`` ago. Nobody
+        It also removes statuses of readers and hosts that were reported at least ``FORGET_STATUS_MICROS`` ago. Nobody
         but the queries and hosts themselves calls it, so it takes no part in retention.
         """
 

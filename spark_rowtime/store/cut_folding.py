@@ -34,8 +34,8 @@ def passed(readers: Iterable[ReaderInfo], *, trusted: bool = True) -> int:
     of which it is not known what they read only keep cuts.
     """
     queries = [one for one in readers if one.reads != READS_STREAM]
-    let_go = any(one.reads == READS_TOPIC and (one.trusted or not trusted) for one in queries)
-    return min(one.position.seq for one in queries) if let_go else 0
+    folds = any(one.reads == READS_TOPIC and (one.trusted or not trusted) for one in queries)
+    return min(one.position.seq for one in queries) if folds else 0
 
 
 def reached_by_all(readers: Iterable[ReaderInfo], folded_upto: int) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import READS_UNKNOWN, WRITER, Account, ReaderInfo, Rejection, Snapshot, Staged
+from spark_rowtime.store.base import READS_UNKNOWN, WRITER, ReaderInfo, Rejection, ReportedStatus, Snapshot, Staged
 
 
 class LoggedEvent(NamedTuple):
@@ -72,9 +72,9 @@ def forgotten(snapshot: Snapshot) -> Forgotten:
     return Forgotten(snapshot.forgotten, accepted, rejected, snapshot.forgotten_epoch)
 
 
-def writers(snapshot: Snapshot) -> list[Account]:
-    """Returns the accounts of the queries that write the stream. Others did not report to the copy."""
-    return [account for account in snapshot.accounts if account.role == WRITER]
+def writers(snapshot: Snapshot) -> list[ReportedStatus]:
+    """Returns the statuses of the queries that write the stream. Others did not report to the copy."""
+    return [status for status in snapshot.statuses if status.role == WRITER]
 
 
 def copied_readers(snapshot: Snapshot) -> list[ReaderInfo]:

@@ -14,8 +14,8 @@ from spark_rowtime.store.admission import (
     never_attached,
     redeclared,
     require_admitted,
+    require_all_accepted,
     require_open,
-    require_whole,
 )
 from spark_rowtime.store.base import REJECTS_ONLY, Commit, Head, Receipt, Rejected, Renewal, Staged, StreamSettings
 from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
@@ -128,7 +128,7 @@ class Ledger:
         if not all(map(limits.allow, trains)):
             return limits
         cut = cut_off(cuts, limits.floor, self._page.raised)
-        require_whole(commit, cut, reach)
+        require_all_accepted(commit, cut, reach)
         record.seen = self._page.now
         if self._land(commit, trains, record):
             record.sent = record.seen
@@ -139,8 +139,8 @@ class Ledger:
             record.checkpoint = commit.checkpoint
         if commit.keys is not None:
             self._page.add_keys(commit.producer, commit.number, commit.keys)
-        if commit.account is not None:
-            self._page.set_account(commit.producer, commit.account)
+        if commit.query_status is not None:
+            self._page.set_query_status(commit.producer, commit.query_status)
         record.receipt_seq, record.receipt_floor = self._page.head.seq, self._page.head.floor
         self._page.save(record)
         return Receipt(record.receipt_seq, record.receipt_floor, cut)

@@ -24,11 +24,10 @@ from spark_rowtime.errors import DataLostError, SinkClosedError
 from spark_rowtime.store import cut_folding
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import (
-    FORGET_ACCOUNT_MICROS,
     FORGET_MICROS,
+    FORGET_STATUS_MICROS,
     READS_STREAM,
     WRITER,
-    Account,
     Change,
     Collected,
     Commit,
@@ -38,6 +37,7 @@ from spark_rowtime.store.base import (
     Receipt,
     Rejected,
     Rejection,
+    ReportedStatus,
     Slice,
     Snapshot,
     Staged,
@@ -103,7 +103,7 @@ class Stream:
     keys: dict[str, list[bytes]] = field(default_factory=dict)
     cuts: list[LoggedCut] = field(default_factory=list)
     readers: dict[str, tuple[Position, int, str]] = field(default_factory=dict)
-    accounts: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    statuses: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     horizon: int = 0
     deciding: bool = False
     """Whether a page is open."""
@@ -134,7 +134,7 @@ class Stream:
         copy = replace(self, place=path, changed=_Lock(path), deciding=False)
         for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
             setattr(copy, name, getattr(self, name).copy())
-        copy.accounts = {key: value for key, value in self.accounts.items() if key[0] == WRITER}
+        copy.statuses = {key: value for key, value in self.statuses.items() if key[0] == WRITER}
         return copy
 
 
@@ -149,7 +149,7 @@ class _MemoryPage(Page):
         self._rejections: list[KeptRejection] = []
         self._keys: dict[str, list[bytes]] = {}
         self._cuts: list[LoggedCut] = []
-        self._accounts: dict[tuple[str, str], tuple[str, int]] = {}
+        self._statuses: dict[tuple[str, str], tuple[str, int]] = {}
 
     def forgotten_epoch(self) -> int:
         return max((record.epoch for record in self._stream.forgotten), default=0)
@@ -210,8 +210,8 @@ class _MemoryPage(Page):
         before = [] if keys.whole else self._stream.keys.get(producer, [])
         self._keys[producer] = [*before, keys.content]
 
-    def set_account(self, producer: str, content: str) -> None:
-        self._accounts[WRITER, producer] = content, self.now
+    def set_query_status(self, producer: str, content: str) -> None:
+        self._statuses[WRITER, producer] = content, self.now
 
     def land(self, most: int) -> None:
         """Makes everything part of the stream, which keeps at most ``most`` bytes of old rejections beside the new."""
@@ -220,7 +220,7 @@ class _MemoryPage(Page):
         stream.producers.update(self._saved)
         stream.keys.update(self._keys)
         stream.cuts += self._cuts
-        stream.accounts.update(self._accounts)
+        stream.statuses.update(self._statuses)
         if self._rejections:
             _keep_rejections(stream, self._rejections, most)
         if self._entries:
@@ -380,14 +380,14 @@ class MemoryStore(LedgerStore):
                 raise never_registered(reader, self.state.readers)
             del self.state.readers[reader]
 
-    def report(self, role: str, name: str, content: str) -> None:
+    def put_status(self, role: str, name: str, content: str) -> None:
         with self.state.changed:
             self._require()
-            accounts, now = self.state.accounts, self._uptime()
-            old = [k for k, (_, seen) in accounts.items() if k[0] != WRITER and seen < now - FORGET_ACCOUNT_MICROS]
+            statuses, now = self.state.statuses, self._uptime()
+            old = [k for k, (_, seen) in statuses.items() if k[0] != WRITER and seen < now - FORGET_STATUS_MICROS]
             for key in old:
-                del accounts[key]
-            accounts[role, name] = content, now
+                del statuses[key]
+            statuses[role, name] = content, now
 
     def horizon(self) -> Head:
         return self.at(self.state.horizon)
@@ -453,7 +453,7 @@ class MemoryStore(LedgerStore):
             self._require()
             state, now, newest = self.state, self._uptime(), STREAMS.get(self.path, self)
             records = sorted(state.producers.items())
-            accounts = sorted(state.accounts.items())
+            statuses = sorted(state.statuses.items())
             brief = Snapshot(
                 self.path,
                 self.stream,
@@ -470,7 +470,7 @@ class MemoryStore(LedgerStore):
                 state.rejected_removed,
                 self.rejections_end(),
                 tuple(self._readers()),
-                tuple(Account(*key, content, max(now - seen, 0)) for key, (content, seen) in accounts),
+                tuple(ReportedStatus(*key, content, max(now - seen, 0)) for key, (content, seen) in statuses),
                 forgotten_epoch=max((record.epoch for record in state.forgotten), default=0),
             )
             return self._filled(brief) if full else brief

@@ -20,7 +20,7 @@ def shorten(copy: MemoryStore, limit: Limit) -> list[str]:
     state.readers = {r.name: (r.position, now.uptime - r.unseen, r.reads) for r in now.readers}
     state.keys = {name: list(parts) for name, parts in now.keys.items()}
     state.cuts = list(part.cuts())
-    state.accounts = {(one.role, one.name): (one.content, now.uptime - one.unseen) for one in now.accounts}
+    state.statuses = {(one.role, one.name): (one.content, now.uptime - one.unseen) for one in now.statuses}
     copy.ancestors = {name: min(seq, end) for name, seq in copy.ancestors.items()}
     return part.unknown
 

@@ -84,5 +84,5 @@ class Page(Protocol):
     def add_keys(self, producer: str, number: int, keys: KeyChanges, /) -> None:
         """Stores the changes of the producer's keys, of its commit ``number``; all of them, if they are whole."""
 
-    def set_account(self, producer: str, content: str, /) -> None:
-        """Replaces the producer's account as a WRITER."""
+    def set_query_status(self, producer: str, content: str, /) -> None:
+        """Replaces the producer's ReportedStatus as a WRITER."""

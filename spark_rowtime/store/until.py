@@ -107,7 +107,7 @@ class Until(History):
             head=self._end,
             records=records,
             readers=tuple(map(self._former_reader, now.readers)),
-            accounts=tuple(one for one in now.accounts if one.name in self._known),
+            statuses=tuple(one for one in now.statuses if one.name in self._known),
             keys={name: parts for name, parts in now.keys.items() if name in self._known},
         )
 

@@ -276,7 +276,7 @@ def test_a_run_that_cannot_keep_its_position_says_so_at_its_end(tmp_path: Path) 
     assert hours(path) == []
 
 
-def test_another_target_or_length_has_a_name_of_its_own_and_begins_anew() -> None:
+def test_another_target_or_length_has_a_name_of_its_own_and_begins_again() -> None:
     path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-12T00:00:00Z")
     assert rt.announceTo(path, print, every="12 hours") == 2
     assert rt.announceTo(path, print, every="12 hours") == 0

@@ -79,7 +79,7 @@ def test_the_connection_is_cut_at_each_message(
         assert check_store(postgres.url(path)).damage == []
 
 
-def test_the_connection_is_cut_in_plain_commits(
+def test_the_connection_is_cut_in_commits_of_one_trip(
     postgres: PostgresServer, proxy: CuttingProxy, tally: Callable[[str], Tally]
 ) -> None:
     """Each is one call of the database's function. The store repeats it, and finds out whether it had landed."""

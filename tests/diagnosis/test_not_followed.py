@@ -1,4 +1,4 @@
-"""Who may write an account must not decide which server, database or file whoever asks opens."""
+"""Who may write a status must not decide which server, database or file whoever asks opens."""
 
 import json
 from pathlib import Path
@@ -19,11 +19,11 @@ SECRET = "s3cret-of-the-operator"
 
 
 def written_by_query(target: str, *sources: str, position: dict[str, Any] | None = None) -> None:
-    """An account of a query that says that it reads ``sources`` and writes ``target``."""
+    """A status of a query that says that it reads ``sources`` and writes ``target``."""
     told = [{"path": source, "position": position or {}} for source in sources]
-    account = json.dumps({"query": "q", "batch": 0, "sources": told})
+    status = json.dumps({"query": "q", "batch": 0, "sources": told})
     with open_store(target) as store:
-        store.commit(Writer(store, "spark-q").commit([1], account=account))
+        store.commit(Writer(store, "spark-q").commit([1], query_status=status))
 
 
 def stream_at(place: Path) -> str:
@@ -48,7 +48,7 @@ def evil(server: Thief, more: str = "") -> str:
     return f"postgresql://x@127.0.0.1:{server.port}/shop/orders{more}"
 
 
-def test_an_account_does_not_lead_a_reader_of_a_directory_to_a_server(hourly: str, server: Thief) -> None:
+def test_a_status_does_not_lead_a_reader_of_a_directory_to_a_server(hourly: str, server: Thief) -> None:
     written_by_query(hourly, evil(server))
     token = rt.describeStream(hourly).path and f"rowtime1:{'0' * 32}:1:-"
     found = rt.why(hourly, AT)

@@ -1,4 +1,4 @@
-"""The chain through queries, over accounts as queries write them. tests/spark/test_why.py has real queries."""
+"""The chain through queries, over statuses as queries write them. tests/spark/test_why.py has real queries."""
 
 import json
 import uuid
@@ -9,7 +9,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import HOST, READER
-from spark_rowtime.store.query_account import GONE_MICROS
+from spark_rowtime.store.query_status import GONE_MICROS
 from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.types.timestamps import to_micros
 from tests.store.streams import Writer
@@ -37,7 +37,7 @@ class Pipeline:
         self.berlin.flush()
 
     def batch(
-        self, read: str | None, out: str | None, *, state: str = "running", topics: Any = None, **account: Any
+        self, read: str | None, out: str | None, *, state: str = "running", topics: Any = None, **status: Any
     ) -> None:
         """The query has read up to ``read``, and its output has reached ``out``."""
         store = open_store(self.orders)
@@ -49,10 +49,10 @@ class Pipeline:
             **({} if topics is None else {"read": topics}),
         }
         told = {"query": "1", "name": "hours", "batch": 1, "sources": [source], "column": "rowtime"}
-        told |= {"output": {} if out is None else {"rowtime": us(out)}, **account}
-        commit = self.writer.commit(account=json.dumps(told))
+        told |= {"output": {} if out is None else {"rowtime": us(out)}, **status}
+        commit = self.writer.commit(query_status=json.dumps(told))
         self.writer.store.commit(commit.__class__(**{**_fields(commit), "floor": out and us(out)}))
-        store.report(READER, "1", json.dumps({**told, "state": state, "error": account.get("error")}))
+        store.put_status(READER, "1", json.dumps({**told, "state": state, "error": status.get("error")}))
 
     def why(self, at: str = "10:00", **options: Any) -> rt.Explanation:
         return rt.why(self.hourly, f"2006-09-11T{at}:00Z", **options)
@@ -109,7 +109,7 @@ def test_a_query_that_has_read_all_is_not_to_blame_even_if_it_is_stopped(pipelin
     assert [link.cause for link in found.chain] == [rt.Cause.SILENT, None, None, None]
 
 
-def test_without_an_account(pipeline: Pipeline) -> None:
+def test_without_a_status(pipeline: Pipeline) -> None:
     pipeline.promise("10:00")
     pipeline.writer.send(floor=1)
     found = pipeline.why()
@@ -121,11 +121,11 @@ OTHERS = ["no JSON", "{}", "[]", '{"query": "1", "sources": 5}', '{"query": "1",
 
 
 @pytest.mark.parametrize("text", OTHERS)
-def test_an_account_of_another_version_is_none(pipeline: Pipeline, text: str) -> None:
+def test_a_status_of_another_version_is_none(pipeline: Pipeline, text: str) -> None:
     store = pipeline.writer.store
-    store.commit(pipeline.writer.commit([1], account=text))
+    store.commit(pipeline.writer.commit([1], query_status=text))
     for role in (READER, HOST):
-        store.report(role, "x", text)
+        store.put_status(role, "x", text)
     assert pipeline.why().cause is rt.Cause.NO_ACCOUNT
 
 
@@ -180,7 +180,7 @@ def test_a_loop_of_queries_ends(pipeline: Pipeline) -> None:
     store = open_store(pipeline.hourly)
     position = {"stream": store.stream, "seq": 0, "cut": None, "floor": us("09:00")}
     told = {"query": "1", "batch": 1, "sources": [{"path": pipeline.hourly, "position": position}]}
-    store.commit(pipeline.writer.commit([1], account=json.dumps(told)))
+    store.commit(pipeline.writer.commit([1], query_status=json.dumps(told)))
     assert [link.kind for link in pipeline.why().chain] == ["query", "stream"]
 
 

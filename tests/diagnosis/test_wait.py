@@ -1,4 +1,4 @@
-"""Tokens: wait returns when what was flushed is in the results of a stream, by the accounts of the queries between."""
+"""Tokens: wait returns when what was flushed is in the results of a stream, by the statuses of the queries between."""
 
 import json
 import pickle
@@ -31,18 +31,18 @@ def us(clock: str) -> int:
 
 
 class Query:
-    """Writes accounts as a query does, one a batch, from one stream into another."""
+    """Writes statuses as a query does, one a batch, from one stream into another."""
 
     def __init__(self, source: str, target: str, name: str = "q") -> None:
         self.source, self.store, self.name = source, open_store(target), name
         self.writer = Writer(self.store, f"spark-{name}")
 
-    def batch(self, seq: int | None = None, floor: str | None = None, cut: int | None = None, **account: Any) -> None:
+    def batch(self, seq: int | None = None, floor: str | None = None, cut: int | None = None, **status: Any) -> None:
         with open_store(self.source) as source:
             at = source.head().seq if seq is None else seq
             position = {"stream": source.stream, "seq": at, "cut": cut, "floor": floor and us(floor)}
-        told = {"query": self.name, "batch": 0, "sources": [{"path": self.source, "position": position}], **account}
-        self.store.commit(self.writer.commit([1], account=json.dumps(told)))
+        told = {"query": self.name, "batch": 0, "sources": [{"path": self.source, "position": position}], **status}
+        self.store.commit(self.writer.commit([1], query_status=json.dumps(told)))
 
 
 def windows(watermark: str) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_all_is_out_when_the_source_is_complete() -> None:
     with open_store(path) as source:
         position = {"stream": source.stream, "seq": 0, "cut": None, "floor": END}
     told = {"query": "q", "batch": 1, "sources": [{"path": path, "position": position}]}
-    query.store.commit(query.writer.commit([2], account=json.dumps(told)))
+    query.store.commit(query.writer.commit([2], query_status=json.dumps(told)))
     assert progress.has_reached(out)
 
 

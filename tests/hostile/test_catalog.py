@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> str:
     with opened(path, "keys", inOrderPer="v") as sink:
         sink.sendRow(("2006-09-11T12:00:00Z", "b"))
     with closing(open_store(path)) as store:
-        store.report(READER, "query", "{}")
+        store.put_status(READER, "query", "{}")
     return path
 
 

@@ -64,7 +64,7 @@ class Beside:
     def account(self, floor: str) -> dict[str, Any] | None:
         """What the query has told about a batch that has reached this floor."""
         with open_store(self.bounds) as store:
-            found = [json.loads(account.content) for account in store.snapshot().accounts]
+            found = [json.loads(account.content) for account in store.snapshot().statuses]
         positions = [source.get("position", {}) for account in found for source in account.get("sources", ())]
         return found[0] if [p["floor"] for p in positions] == [micros(floor)] else None
 

@@ -104,7 +104,7 @@ def test_offsets_in_another_form_are_refused(spark: Any, json: str) -> None:
     ],
 )
 def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> None:
-    require = spark.sparkContext._jvm.sparkrowtime.beside.ForwardOffsets.require
+    require = spark.sparkContext._jvm.sparkrowtime.topics.ForwardOffsets.require
     start = '{"orders": {"0": 5, "1": 7}}'
     for forward in (start, '{"orders": {"0": 5, "1": 8, "2": 0}, "more": {"0": 0}}'):
         require("bounds.rowtime", start, forward)
@@ -115,7 +115,7 @@ def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> Non
 @pytest.mark.long
 def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
     """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
-    beside = spark.sparkContext._jvm.sparkrowtime.beside
+    beside = spark.sparkContext._jvm.sparkrowtime.topics
     late, row = beside.LateRows(), beside.LateRows.row
     late.add(row("orders/0/1", b"a"))
     late.add(row("orders/0/2", b"b"))

@@ -63,7 +63,7 @@ def url_safe(known: dict[str, str]) -> dict[str, str]:
 def test_ids_that_no_cut_has_named_are_no_error(spark: Any, kafka: Any, tmp_path: Path) -> None:
     """Of a stream whose cuts have no ids nothing is known. Nor of brokers that do not answer."""
     beside = Beside(spark, kafka, tmp_path)
-    source = spark._jvm.sparkrowtime.beside.TopicIds
+    source = spark._jvm.sparkrowtime.topics.TopicIds
     options = spark._jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap
     nowhere = source(spark._jsparkSession, options({"kafka.bootstrap.servers": "127.0.0.1:1"}))
     assert dict(nowhere.of(spark._jvm.java.util.Set.of(beside.topics[0]))) == {}

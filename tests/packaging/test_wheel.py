@@ -41,7 +41,7 @@ def test_the_wheel_has_a_jar_for_each_version_and_the_same_bytes_each_time(dist:
     assert sorted(name for name in names if name.endswith(".jar")) == [
         f"spark_rowtime/jars/spark-rowtime_spark{minor}.jar" for minor in VERSIONS
     ]
-    assert {"pyspark_rowtime.py", "spark_rowtime/store/postgres/plain_commit.sql"} <= set(names)
+    assert {"pyspark_rowtime.py", "spark_rowtime/store/postgres/one_trip_commit.sql"} <= set(names)
     hatchling(ROOT, tmp_path)
     for pattern in ("*.whl", "*.tar.gz"):
         assert one(dist, pattern).read_bytes() == one(tmp_path, pattern).read_bytes()

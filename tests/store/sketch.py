@@ -12,10 +12,10 @@ from spark_rowtime.bounds.train import span
 from spark_rowtime.store.base import (
     READS_STREAM,
     WRITER,
-    Account,
     Head,
     ReaderInfo,
     Rejection,
+    ReportedStatus,
     Slice,
     Snapshot,
     Staged,
@@ -30,7 +30,7 @@ from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.timestamps import wall_clock
 
 Entry = NamedTuple("Entry", [(name, Any) for name in ("head", "event", "kind", "train", "time")])
-PARTS = {"producers": dict, "rejected": list, "keys": dict, "cuts": list, "accounts": dict, "readers": dict}
+PARTS = {"producers": dict, "rejected": list, "keys": dict, "cuts": list, "statuses": dict, "readers": dict}
 EMPTY = Entry(Head(0, None, None, 0), None, "", None, 0)
 """Stands before the log."""
 
@@ -91,8 +91,8 @@ class DictPage(Page):
         before = [] if keys.whole else self.state["keys"].get(producer, [])
         self.state["keys"][producer] = [*before, keys.content]
 
-    def set_account(self, producer: str, content: str) -> None:
-        self.state["accounts"][WRITER, producer] = (content, self.now)
+    def set_query_status(self, producer: str, content: str) -> None:
+        self.state["statuses"][WRITER, producer] = (content, self.now)
 
 
 def raised(state: dict[str, Any], bound: int) -> BoundOrigin | None:
@@ -144,8 +144,8 @@ class DictStore(LedgerStore):
         if not self.state["readers"].pop(reader, None):
             raise never_registered(reader, self.state["readers"])
 
-    def report(self, role: str, name: str, content: str) -> None:
-        self.state["accounts"][role, name] = (content, self.uptime())
+    def put_status(self, role: str, name: str, content: str) -> None:
+        self.state["statuses"][role, name] = (content, self.uptime())
 
     def snapshot(self, *, full: bool = False) -> Snapshot:
         with self.changed:
@@ -166,7 +166,9 @@ class DictStore(LedgerStore):
                 {name: replace(record) for name, record in sorted(state["producers"].items())},
                 *(0, sum(p.rejected for p in state["producers"].values()), 0, self.rejections_end()),
                 tuple(ReaderInfo(name, r[0], now - r[1], r[2]) for name, r in sorted(state["readers"].items())),
-                tuple(Account(*key, text, now - seen) for key, (text, seen) in sorted(state["accounts"].items())),
+                tuple(
+                    ReportedStatus(*key, text, now - seen) for key, (text, seen) in sorted(state["statuses"].items())
+                ),
                 now - floors[0] if floors else None,
                 dict(state["keys"]),
                 {name: cuts for name in state["producers"] if (cuts := self.last_cuts(name))},

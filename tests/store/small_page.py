@@ -124,7 +124,7 @@ class SmallPage(Page):
     def add_keys(self, *_: Any) -> NoReturn:
         raise NotImplementedError
 
-    set_account = add_keys
+    set_query_status = add_keys
 
 
 def decided(

@@ -114,8 +114,8 @@ def read(store: Store, after: Position = EMPTY, upto: Position = WHOLE) -> list[
 
 
 def lock_gate(connection: Any, stream: int) -> None:
-    """Lets the connection have the gate of a stream in PostgreSQL until it rolls back."""
-    from spark_rowtime.store.postgres.gate import enter
+    """Lets the connection have the lock of a stream in PostgreSQL until it rolls back."""
+    from spark_rowtime.store.postgres.stream_locks import lock_stream
 
     connection.execute("BEGIN")
-    connection.execute(*enter(stream))
+    connection.execute(*lock_stream(stream))

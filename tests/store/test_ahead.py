@@ -73,7 +73,7 @@ def test_the_end_of_time_is_not_ahead(store: Store) -> None:
 def test_a_batch_that_lands_whole_or_not_at_all_does_not_land(store: Store) -> None:
     writer = Writer(store, "a")
     with pytest.raises(RowtimeAheadError, match="The row at 9892-"):
-        writer.send([5], [YEAR_9999, 12], whole=True)
+        writer.send([5], [YEAR_9999, 12], all_or_nothing=True)
     assert (read(store), rejected(store)) == ([], [])
 
 

@@ -50,12 +50,12 @@ def test_law_2_a_commit_that_is_to_land_whole_does_so_or_not_at_all(new_stream: 
     slow.send([12], floor=12)
     store.detach("fast")
     before = store.head(), infos(store), store.rejected().num_rows
-    commit = replace(slow.commit([13, 11], [14], floor=14), whole=True)
+    commit = replace(slow.commit([13, 11], [14], floor=14), all_or_nothing=True)
 
     with pytest.raises(LateRowError, match=r"1 row\(s\) of producer 'slow' lie below .* Nothing was committed"):
         slow.store.commit(commit)
     assert (store.head(), infos(store), store.rejected().num_rows) == before
-    assert store.commit(replace(commit, whole=False)).rejected
+    assert store.commit(replace(commit, all_or_nothing=False)).rejected
     assert read(store) == [12, 13, 14]
 
 

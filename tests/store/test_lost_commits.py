@@ -22,13 +22,13 @@ KINDS: dict[str, Callable[[Writer], Commit]] = {
     "late rows": lambda writer: writer.commit(floor=1, late=[0]),
     "cut": lambda writer: replace(writer.commit(floor=7), bounds=(CutBound(at(7) or 0, CUT),)),
     "keys": lambda writer: writer.commit([7], floor=7, keys=KeyChanges(False, b"")),
-    "account": lambda writer: writer.commit([7], floor=7, account="{}"),
+    "query status": lambda writer: writer.commit([7], floor=7, query_status="{}"),
     "end": lambda writer: replace(writer.commit(), floor=END),
 }
 
 
 def seen(store: Store) -> Any:
-    return store.head(), infos(store), store.rejections_end(), store.has_cuts(), store.snapshot().accounts, read(store)
+    return store.head(), infos(store), store.rejections_end(), store.has_cuts(), store.snapshot().statuses, read(store)
 
 
 @pytest.mark.parametrize("kind", KINDS)

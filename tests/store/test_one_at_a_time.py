@@ -29,7 +29,7 @@ def calls(store: Store) -> Calls:
         "head": store.head,
         "at": lambda: store.at(2),
         "keep": lambda: store.keep("reader", place(1)),
-        "report": lambda: store.report("reader", "q", "{}"),
+        "report": lambda: store.put_status("reader", "q", "{}"),
         "horizon": store.horizon,
         "snapshot": store.snapshot,
         "full snapshot": lambda: store.snapshot(full=True),

@@ -52,7 +52,7 @@ def shown(store: Store) -> list[Any]:
     return [
         *(store.head(), infos(store), store.bounds(), list(store.cuts()), store.keys("a"), store.has_cuts()),
         *(
-            [(one.role, one.name, one.content) for one in store.snapshot().accounts],
+            [(one.role, one.name, one.content) for one in store.snapshot().statuses],
             store.summary(),
             store.snapshot().logged_clock,
         ),
@@ -67,7 +67,7 @@ def write_all(page: Page, train: Any) -> None:
     page.reject("a", 1, [KNOWN], [LATE])
     page.add_cut(LoggedCut(page.head.seq, "a", None, CUT))
     page.add_keys("a", 1, KeyChanges(True, b"keys"))
-    page.set_account("a", "{}")
+    page.set_query_status("a", "{}")
     page.save(record("a", floor=4, number=1, accepted=2, rejected=3, receipt_seq=2, receipt_floor=at(4)))
 
 
@@ -87,11 +87,11 @@ def test_whole(new_stream: NewStream) -> None:
     on_page(store, lambda page: write_all(page, train), "a")
     found = shown(open_stream())
     assert found == shown(store)
-    head, (info,), bounds, cuts, keys, has_cuts, accounts, summary, clock, rejections = found
+    head, (info,), bounds, cuts, keys, has_cuts, statuses, summary, clock, rejections = found
     assert head == (2, at(4), at(4), 2)
     assert (info.name, info.status, info.floor, info.accepted, info.number) == ("a", "attached", at(4), 2, 1)
     assert bounds.column("event").to_pylist() == ["joined", "sent"]
-    assert (cuts, keys, has_cuts, accounts) == ([LoggedCut(2, "a", None, CUT)], [b"keys"], True, [(WRITER, "a", "{}")])
+    assert (cuts, keys, has_cuts, statuses) == ([LoggedCut(2, "a", None, CUT)], [b"keys"], True, [(WRITER, "a", "{}")])
     assert (summary.holder, summary.attached, summary.rejected) == ("a", 1, 3)
     assert (clock.floor, clock.largest, dict(clock.producers)) == (
         at(4),

@@ -137,22 +137,22 @@ def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any
         assert not owner.snapshot().readers
 
 
-def test_an_account_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
+def test_a_status_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
     with store(postgres, "reader_ann") as ann, store(postgres, "reader_bob") as bob:
-        ann.report(READER, "q", "{}")
+        ann.put_status(READER, "q", "{}")
         for role in (READER, HOST, WRITER):
             with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege"):
-                bob.report(role, "q", '{"path": "/home/bob"}')
+                bob.put_status(role, "q", '{"path": "/home/bob"}')
         assert attacker.execute("SELECT rowtime.report_account(1, 'orders', 'reader', 'far', 1::bigint << 62, '')")
-        assert {(a.role, a.name) for a in ann.snapshot().accounts} == {(READER, "q"), (READER, "far")}
+        assert {(a.role, a.name) for a in ann.snapshot().statuses} == {(READER, "q"), (READER, "far")}
         attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62, 'stream')")
         now = ann._uptime()
         seen = {seen for (seen,) in attacker.execute("SELECT seen FROM rowtime.readers WHERE name = 'far'")}
         assert max(seen) <= now, "or rowtime gc --forget-older would never find it old"
         bob.forget("far")
-        ann.report(READER, "q", '{"a": 1}')
+        ann.put_status(READER, "q", '{"a": 1}')
     with store(postgres, "writer_ann") as writer:
-        writer.report(HOST, "adapter", "{}")
+        writer.put_status(HOST, "adapter", "{}")
 
 
 def test_a_viewer_reads_and_registers_nothing(postgres: PostgresServer, database: str) -> None:

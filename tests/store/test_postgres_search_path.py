@@ -90,7 +90,7 @@ def a_superuser_uses_streams(server: PostgresServer, tmp_path: Path) -> None:
     with rt.openReader(path, name="alerts") as reader:
         list(reader)
     with open_store(path) as store:
-        store.report("reader", "q", "{}")
+        store.put_status("reader", "q", "{}")
         store.keep("other", place(1))
         store.forget("other")
         store.snapshot(full=True)

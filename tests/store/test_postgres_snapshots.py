@@ -15,7 +15,7 @@ from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.postgres import eras, snapshot
 from spark_rowtime.store.postgres.connection import SETTINGS
 from spark_rowtime.store.postgres.inline import CarriedTrains
-from spark_rowtime.store.postgres.plain_commit import call
+from spark_rowtime.store.postgres.one_trip_commit import call
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer, at, read
 

@@ -144,7 +144,7 @@ Call = Callable[[Stalled], Any]
 CALLS: dict[str, Call] = {
     "attach": lambda it: it.store.attach("third", "third", "{}", YEAR),
     "take over": lambda it: it.store.attach("a", "another", "{}"),
-    "plain commit": lambda it: it.writer.send([20]),
+    "commit in one trip": lambda it: it.writer.send([20]),
     "commit of two trains": lambda it: it.writer.send([20], [21]),
     "commit of large trains": lambda it: it.writer.send(LARGE, LARGE),
     "commit of late rows": lambda it: it.writer.send([1, 20]),

@@ -49,7 +49,7 @@ def test_a_database_of_an_earlier_version_goes_on(postgres: PostgresServer, data
     assert owners == [(f"dba_{database}",)]
     with open_store(path(f"reader_{database}")) as reader:
         reader.keep("orders", place(1))
-        reader.report("reader", "q", "{}")
+        reader.put_status("reader", "q", "{}")
     with rt.openSink(path(f"writer_{database}"), producer="shop") as sink:
         sink.sendRow(("2026-01-05T12:00Z", 3))
     assert check_store(path(f"reader_{database}")).damage == []

@@ -19,7 +19,7 @@ CLIENT = """
 import sys, threading, time
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.postgres.gate import enter
+from spark_rowtime.store.postgres.stream_locks import lock_stream
 
 def timed(name, function):
     started = time.monotonic()
@@ -32,7 +32,7 @@ def within_a_transaction(path):
     store = open_store(path)  # a part of a pipeline: the server has the lock, and waits without a time limit
     made = store._connection._connected().pgconn
     made.enter_pipeline_mode()
-    for sql in (b"BEGIN", (enter(0)[0] % store._id).encode()):
+    for sql in (b"BEGIN", (lock_stream(0)[0] % store._id).encode()):
         made.send_query_params(sql, None)
     made.send_flush_request()
     made.flush()

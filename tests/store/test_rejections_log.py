@@ -78,5 +78,5 @@ def test_rows_that_the_commit_rejects_have_the_origin_also_when_it_is_repeated(n
     assert [r.origin for r in first.rejected] == [BoundOrigin(STREAM, "Berlin", "sent")]
     assert store.commit(commit).rejected[0].origin == first.rejected[0].origin
     with pytest.raises(LateRowError, match="the stream's since producer 'Berlin' sent rows or a bound") as caught:
-        store.commit(replace(oslo.commit([4]), whole=True))
+        store.commit(replace(oslo.commit([4]), all_or_nothing=True))
     assert caught.value.values["boundBy"] == "Berlin"

@@ -28,17 +28,17 @@ def work(store: Store, name: str, goes_on: Callable[[], bool] = lambda: True) ->
         bound = CutBound(at(number) or 0, TopicCut({"orders": {0: number}}))
         text = str(number)
         keys = KeyChanges(True, text.encode())
-        more = {"checkpoint": text, "account": text, "keys": keys, "bounds": (bound,)}
+        more = {"checkpoint": text, "query_status": text, "keys": keys, "bounds": (bound,)}
         receipt = store.commit(writer.commit([number], floor=number, late=[0], **more))
         store.keep(name, place(receipt.seq))
 
 
 def require_whole(snapshot: Snapshot) -> None:
     """Everything tells the same number of each producer, and the totals are theirs."""
-    accounts = {account.name: account.content for account in snapshot.accounts if account.role == WRITER}
+    statuses = {status.name: status.content for status in snapshot.statuses if status.role == WRITER}
     for name, record in snapshot.records.items():
         cut = merged(snapshot.cuts.get(name, ()))
-        told = [record.accepted, record.rejected, int(accounts.get(name, 0)), int(str(record.checkpoint or 0))]
+        told = [record.accepted, record.rejected, int(statuses.get(name, 0)), int(str(record.checkpoint or 0))]
         told += [int(b"".join(snapshot.keys.get(name, [b"0"]))), cut.offsets["orders"][0] if cut else 0]
         assert told == [record.number] * len(told), name
         assert record.floor is None or record.number == 0 or record.floor == at(record.number)

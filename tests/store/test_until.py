@@ -41,8 +41,8 @@ def copied(tmp_path: Path) -> Callable[..., Any]:
 def test_a_bound_of_the_far_future_is_left_out(new_stream: NewStream, copied: Any) -> None:
     store = new_stream()()
     quiet, busy, wrong = (Writer(store, name) for name in ("quiet", "busy", "wrong"))
-    quiet.send([1], floor=1, checkpoint="quiet 1", account="{}")
-    busy.send([2], floor=2, checkpoint="busy 1", account="{}")
+    quiet.send([1], floor=1, checkpoint="quiet 1", query_status="{}")
+    busy.send([2], floor=2, checkpoint="busy 1", query_status="{}")
     wrong.send([3], floor=3)
     before = store.head()
     wrong.send(floor=FAR)
@@ -62,7 +62,7 @@ def test_a_bound_of_the_far_future_is_left_out(new_stream: NewStream, copied: An
         (0, None, "")
     ] * 2
     assert copy.keys("busy") == []
-    assert [(one.role, one.name) for one in copy.snapshot().accounts] == [(WRITER, "quiet")]
+    assert [(one.role, one.name) for one in copy.snapshot().statuses] == [(WRITER, "quiet")]
 
     quiet = Writer(copy, "quiet")
     quiet.send([5], floor=5)

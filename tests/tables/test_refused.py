@@ -54,7 +54,7 @@ def test_a_commit_beside_that_fails_is_said_while_the_stream_is_quiet(orders: La
     with rt.openReader(orders.stream) as reader:
         other.sendRows(reader.read().rows)
         other.flush(checkpoint=reader.position)
-    other._beside.exception(60)
+    other._write_future.exception(60)
     with pytest.raises(rt.ProducerFencedError):
         other.commitDue()
 

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 
 import spark_rowtime as rt
 from spark_rowtime import Cause
-from spark_rowtime.drain.properties import ACCOUNT, BATCH, BOUND, POSITION, QUERY
+from spark_rowtime.drain.properties import BATCH, BOUND, POSITION, QUERY, QUERY_STATUS
 from spark_rowtime.types.timestamps import to_micros
 from tests.streams import at
 
@@ -33,11 +33,11 @@ class Lake:
         commit = CommitProperties(custom_metadata=said)
         write_deltalake(self.path(table), ROWS, mode="append", commit_properties=commit)
 
-    def query(self, table: str, bound: str, *sources: dict[str, Any], **account: Any) -> None:
+    def query(self, table: str, bound: str, *sources: dict[str, Any], **status: Any) -> None:
         """A commit of a query that has read these sources."""
         name = f"{table}-query"
-        told = {"query": name, "name": name, "batch": 1, "sources": list(sources), "output": {}, "lost": {}, **account}
-        self.commit(table, bound, **{QUERY: name, BATCH: "1", ACCOUNT: json.dumps(told)})
+        told = {"query": name, "name": name, "batch": 1, "sources": list(sources), "output": {}, "lost": {}, **status}
+        self.commit(table, bound, **{QUERY: name, BATCH: "1", QUERY_STATUS: json.dumps(told)})
 
     def read(self, table: str, version: int, bound: str | None) -> dict[str, Any]:
         floor = None if bound is None else to_micros(at(bound))
@@ -122,7 +122,7 @@ def test_a_stream_before_the_first_table(lake: Lake) -> None:
     assert [kind for kind, _ in links(found)] == ["producer", "stream", "query", "table"]
 
 
-def test_an_account_leads_nowhere_else(lake: Lake, tmp_path: Path) -> None:
+def test_a_status_leads_nowhere_else(lake: Lake, tmp_path: Path) -> None:
     inner = Lake(tmp_path / "lake")
     lake.commit("elsewhere", "10:00", **{POSITION: "7"})
     inner.query("gold", "10:00", lake.read("elsewhere", 0, "10:00"))
@@ -136,9 +136,9 @@ def test_an_account_leads_nowhere_else(lake: Lake, tmp_path: Path) -> None:
     assert inner.why("missing", "11:00").cause == Cause.SOURCE_UNREADABLE
 
 
-@pytest.mark.parametrize("account", ["", "[]", "{}", '{"query": 1}', '{"query": "q", "sources": 7}', "{" * 9_999])
-def test_an_account_is_of_a_stranger(lake: Lake, account: str) -> None:
-    lake.commit("gold", "10:00", **{QUERY: "q", BATCH: "1", ACCOUNT: account})
+@pytest.mark.parametrize("status", ["", "[]", "{}", '{"query": 1}', '{"query": "q", "sources": 7}', "{" * 9_999])
+def test_a_status_is_of_a_stranger(lake: Lake, status: str) -> None:
+    lake.commit("gold", "10:00", **{QUERY: "q", BATCH: "1", QUERY_STATUS: status})
     assert lake.why("gold", "11:00").cause in (Cause.NO_ACCOUNT, Cause.ORDINARY_SOURCE)
 
 

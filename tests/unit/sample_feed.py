@@ -96,7 +96,7 @@ class TwoShops:
         """For tests."""
 
 
-class Told:
+class Configured:
     """Takes arguments: sends the first number, and the length of the password."""
 
     schema = "rowtime TIMESTAMP NOT NULL, n BIGINT"

@@ -86,7 +86,8 @@ def test_a_wrong_argument_is_refused_and_its_value_is_not_shown(
 
 
 def run(tmp_path: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(main, ["run", "sample_feed:Told", str(tmp_path / "s.rowtime"), "--create", *arguments])
+    path = str(tmp_path / "s.rowtime")
+    return CliRunner().invoke(main, ["run", "sample_feed:Configured", path, "--create", *arguments])
 
 
 def test_the_command_passes_arguments(tmp_path: Path) -> None:
@@ -135,12 +136,14 @@ def test_a_child_process_gets_arguments_through_its_pipe(tmp_path: Path, monkeyp
     path, said = str(tmp_path / "s.rowtime"), io.StringIO()
     monkeypatch.setattr(sys, "stderr", said)
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-    process = spawn("sample_feed:Told", path, {"password": f"{SECRET}\n" + "x" * 100_000, "first": "3", "wait": "true"})
+    process = spawn(
+        "sample_feed:Configured", path, {"password": f"{SECRET}\n" + "x" * 100_000, "first": "3", "wait": "true"}
+    )
     with rt.openReader(path) as reader:
         while rt.describeStream(path).rows < 2:
             assert reader.read(timeout=30) is not None
     command = Path(f"/proc/{process.pid}/cmdline").read_text()
     process.stop()
-    assert "sample_feed:Told" in command
+    assert "sample_feed:Configured" in command
     assert SECRET not in command + said.getvalue()
     assert rt.describeStream(path).rows == 2

@@ -399,7 +399,7 @@ def test_a_value_that_is_not_known_has_no_floor():
     keys = KeyFloors(pa.string())
     keys.set_one("a", 5)
     keys.set_one("b", 7)
-    keys.let_go(keys.slots["b"])
+    keys.remove(keys.slots["b"])
     assert keys.at(keys.find(pa.array(["new", "a"]))).tolist() == [0, 5]
     assert keys.at(keys.find(pa.array(["b", "a"]))).tolist() == [0, 5]
 
@@ -458,7 +458,7 @@ def test_what_is_stored_is_what_is_known(changes, most_parts):
                 keys.set_one(device, floor)
                 known[device] = floor
             elif what == "close" and known.pop(device, None):
-                keys.let_go(keys.slots[device])
+                keys.remove(keys.slots[device])
             elif what == "store" and (made := keys.changes()) and device:
                 parts = [*([] if made.whole else parts), made.content]
                 keys.landed(made)
@@ -492,7 +492,7 @@ def test_values_that_come_and_go_leave_nothing():
     for number in range(1000):
         keys.set_one(number, number + 1)
         if number >= 10:
-            keys.let_go(keys.slots[number - 10])
+            keys.remove(keys.slots[number - 10])
         made = keys.changes()
         parts = [*([] if made.whole else parts), made.content]
         keys.landed(made)
@@ -526,7 +526,7 @@ def test_a_bound_of_a_value_lets_those_go_that_are_far_behind_it():
     assert keys.weakest() == 7
 
 
-def test_a_value_that_was_let_go_costs_no_more_than_another():
+def test_a_removed_value_costs_no_more_than_another():
     packed = [
         len(KeyParts(pa.string()).pack(pa.array(["a", "b"]), np.arange(2), np.array([5, t]))) for t in (6, UNKNOWN)
     ]

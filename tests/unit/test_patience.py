@@ -7,7 +7,7 @@ import pytest
 from unit_support import asked, new_sink, rows
 
 import spark_rowtime as rt
-from spark_rowtime.spark.news import NewsOfStreams
+from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 
@@ -61,6 +61,6 @@ def test_news_of_a_stream_beside_ends_the_wait_too(paths: list[str]) -> None:
 
 
 def test_a_stream_that_is_gone_is_news(tmp_path: Path) -> None:
-    news = NewsOfStreams([str(tmp_path / "none")])
+    news = EventWait([str(tmp_path / "none")])
     assert news.wait(60), "its own source shows the error"
     news.close()

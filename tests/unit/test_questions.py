@@ -127,7 +127,7 @@ def test_a_committed_batch_need_not_be_kept(path: str, source: RowtimeStreamRead
 
 def test_the_end_of_a_query_ends_the_threads_that_wait_for_news(path: str, source: RowtimeStreamReader) -> None:
     asked(source, {}, "news", seconds=0, streams=[path])
-    news = source._news
+    news = source._event_wait
     source.stop()
     assert news is not None
     assert news._ended.is_set()

@@ -55,7 +55,7 @@ def elsewhere(tmp_path: Path) -> Callable[[str], Path]:
 def test_all_that_tasks_unpickle_has_a_version(kind: type[VersionedPickle]) -> None:
     made = cloudpickle.loads(cloudpickle.dumps(empty(kind)))
     assert type(made) is kind
-    assert vars(made).keys() <= {"_adapter_arguments", "_joins", "_news", "_registration", "_report", "_watch"}
+    assert vars(made).keys() <= {"_adapter_arguments", "_joins", "_event_wait", "_registration", "_reporter", "_watch"}
 
 
 def test_another_version_is_named(elsewhere: Callable[[str], Path]) -> None:

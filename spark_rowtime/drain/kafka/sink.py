@@ -54,7 +54,8 @@ class TopicSink(TableSink):
             The number of seconds until the next commit is due, or until the partitions are looked at again.
         """
         left = super().commitDue()
-        if self._beside is None and self._since is None and self._now() >= self._looked + PARTITIONS_CHECK_SECONDS:
+        idle = self._write_future is None and self._since is None
+        if idle and self._now() >= self._looked + PARTITIONS_CHECK_SECONDS:
             self._looked = self._now()
             if self._topic.lacksBound:
                 self._since = self._now()

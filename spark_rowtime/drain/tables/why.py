@@ -1,6 +1,6 @@
 """whyTable: names what holds a Delta table, through the queries and tables before it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -10,11 +10,11 @@ from spark_rowtime.diagnosis.chain import Step
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.reach import Reach, Within
 from spark_rowtime.diagnosis.why import SILENT_AFTER, explanation_of, steps_of_stream
-from spark_rowtime.drain.properties import ACCOUNT, POSITION, QUERY, bound_in
+from spark_rowtime.drain.properties import POSITION, QUERY, QUERY_STATUS, bound_in
 from spark_rowtime.drain.tables.delta import DeltaTable
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
-from spark_rowtime.store.base import WRITER, Account
-from spark_rowtime.store.query_account import QueryAccount, QuerySource
+from spark_rowtime.store.base import WRITER, ReportedStatus
+from spark_rowtime.store.query_status import QuerySource, QueryStatus
 from spark_rowtime.types.arguments import known_keywords
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros, to_micros, to_required_interval
@@ -42,7 +42,7 @@ def whyTable(
     Args:
         target: The table, ``delta:PATH``.
         at: A time, as for ``sendRowtimeBound``.
-        query: Must be None: a query over a table leaves no account there. The table that it writes has it.
+        query: Must be None: a query over a table leaves no status there. The table that it writes has it.
         silentAfter: An interval: a producer of a stream at the beginning that has sent nothing for longer is silent.
         within: More folders, as paths, to which the answer may lead.
 
@@ -63,7 +63,7 @@ def whyTable(
         raise InvalidOptionError(f"target={short_repr(target)} is no Delta table: delta:PATH.", option="target")
     if query is not None:
         raise InvalidOptionError(
-            f"query={short_repr(query)}: a query over {target} leaves no account there. Ask about the table that it "
+            f"query={short_repr(query)}: a query over {target} leaves no status there. Ask about the table that it "
             "writes.",
             option="query",
         )
@@ -83,7 +83,7 @@ class _State:
     floor: int | None
     moved: int | None
     properties: dict[str, str]
-    account: QueryAccount | None
+    query_status: QueryStatus | None
 
     @classmethod
     def of(cls, target: str) -> "_State":
@@ -96,8 +96,14 @@ class _State:
             None if bound is None else bound.floor,
             commit["timestamp"] * 1000 if commit else None,
             table.properties,
-            QueryAccount.of(Account(WRITER, "", str(commit[ACCOUNT]), 0)) if ACCOUNT in commit else None,
+            _status(commit),
         )
+
+
+def _status(commit: Mapping[str, Any]) -> QueryStatus | None:
+    """What the query that has made the commit says of itself."""
+    content = commit.get(QUERY_STATUS)
+    return None if content is None else QueryStatus.of(ReportedStatus(WRITER, "", str(content), 0))
 
 
 class _Tables:
@@ -122,17 +128,17 @@ class _Tables:
             return [Step("drain", "a drain", table.floor, None, table.moved, needs, _of_drain(table))]
         if QUERY not in table.properties:
             return []
-        query = table.account
+        query = table.query_status
         if query is None:
             name = table.properties[QUERY]
-            return [Step("query", name, table.floor, None, table.moved, needs, _without_account(table, name))]
+            return [Step("query", name, table.floor, None, table.moved, needs, _without_status(table, name))]
         bounded = [source for source in query.sources if source.table is not None or source.path is not None]
         if not bounded or query.lost:
             return [Step("query", query.shown, table.floor, None, table.moved, needs, _without_bound(query))]
         source = min(bounded, key=lambda each: -1 if each.floor is None else each.floor)
         return self._through(table, query, source, needs)
 
-    def _through(self, table: _State, query: QueryAccount, source: QuerySource, needs: int) -> list[Step]:
+    def _through(self, table: _State, query: QueryStatus, source: QuerySource, needs: int) -> list[Step]:
         """The links up to the query that has written the table, from its weakest source on."""
         read = source.floor
         steps, finding = self._of_source(query, source, needs)
@@ -144,7 +150,7 @@ class _Tables:
             finding = _behind(query, source, table, now)
         return [*steps, Step("query", query.shown, table.floor, now, table.moved, needs, finding)]
 
-    def _of_source(self, query: QueryAccount, source: QuerySource, needs: int) -> tuple[list[Step], Finding | None]:
+    def _of_source(self, query: QueryStatus, source: QuerySource, needs: int) -> tuple[list[Step], Finding | None]:
         """The links up to a source; none, and why, where the answer does not lead there."""
         stored = _local(source.table or source.path or "")
         path = self._reach.path_of(stored) if source.table is None or "://" not in stored else None
@@ -174,7 +180,7 @@ def _local(path: str) -> str:
     return "/" + path.removeprefix("file:").lstrip("/") if path.startswith("file:/") else path
 
 
-def _named(query: QueryAccount, source: QuerySource) -> str:
+def _named(query: QueryStatus, source: QuerySource) -> str:
     return f"Query {query.shown!r} has read {_local(source.table or source.path or '')}"
 
 
@@ -201,7 +207,7 @@ def _of_drain(table: _State) -> Finding:
     )
 
 
-def _without_account(table: _State, query: str) -> Finding:
+def _without_status(table: _State, query: str) -> Finding:
     return Finding(
         Cause.NO_ACCOUNT,
         query,
@@ -211,7 +217,7 @@ def _without_account(table: _State, query: str) -> Finding:
     )
 
 
-def _without_bound(query: QueryAccount) -> Finding:
+def _without_bound(query: QueryStatus) -> Finding:
     lost = "; ".join(f"{path}: {where}" for path, where in query.lost.items())
     return Finding(
         Cause.BOUND_LOST if lost else Cause.ORDINARY_SOURCE,
@@ -223,7 +229,7 @@ def _without_bound(query: QueryAccount) -> Finding:
     )
 
 
-def _keeping(query: QueryAccount, source: QuerySource, needs: int) -> Finding:
+def _keeping(query: QueryStatus, source: QuerySource, needs: int) -> Finding:
     return Finding(
         Cause.OPERATOR,
         query.shown,
@@ -233,7 +239,7 @@ def _keeping(query: QueryAccount, source: QuerySource, needs: int) -> Finding:
     )
 
 
-def _behind(query: QueryAccount, source: QuerySource, table: _State, now: int) -> Finding:
+def _behind(query: QueryStatus, source: QuerySource, table: _State, now: int) -> Finding:
     read = "no bound" if source.floor is None else f"the bound {show_micros(source.floor)}"
     version = "" if source.version is None else f" to version {source.version}"
     last = "" if table.moved is None else f" Its last commit into {table.target} was at {show_micros(table.moved)}."
@@ -245,7 +251,7 @@ def _behind(query: QueryAccount, source: QuerySource, table: _State, now: int) -
     )
 
 
-def _beyond(query: QueryAccount, shown: str) -> Finding:
+def _beyond(query: QueryStatus, shown: str) -> Finding:
     return Finding(
         Cause.NOT_FOLLOWED,
         query.shown,

@@ -15,7 +15,7 @@ from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
 from spark_rowtime.store.local.seal import Damaged, intact
@@ -101,7 +101,7 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             last, rows = catalog.execute(_LAST).fetchone() or (0, 0)
             newest, removed = rejections.newest(catalog), rejections.totals(catalog).removed
             readers.known(catalog)
-            accounts.known(catalog)
+            statuses.known(catalog)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
             counted = producers.totals(catalog)

@@ -21,7 +21,7 @@ from spark_rowtime.store.history import (
     key_parts,
     writers,
 )
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
+from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
     CATALOG,
@@ -119,7 +119,7 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
     for cut in history.cuts():
         cuts.add(catalog, cut)
     for one in writers(now):
-        accounts.save(catalog, one.role, one.name, one.content, now.uptime - one.unseen)
+        statuses.save(catalog, one.role, one.name, one.content, now.uptime - one.unseen)
     uptime = (COPIED, now.uptime, 0)
     catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", (*uptime, seal(uptime)))
     meta = {"stream": str(uuid.uuid4()), "ancestors": json.dumps({**now.ancestors, now.stream: now.head.seq})}

@@ -9,7 +9,7 @@ from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.base import WRITER, Head, Rejected, Staged, StreamSettings
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, rejections
+from spark_rowtime.store.local import cuts, key_floors, producers, rejections, statuses
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Stored
@@ -97,5 +97,5 @@ class LocalPage(Page):
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:
         key_floors.add(self._catalog, producer, number, keys)
 
-    def set_account(self, producer: str, content: str) -> None:
-        accounts.save(self._catalog, WRITER, producer, content, self.now)
+    def set_query_status(self, producer: str, content: str) -> None:
+        statuses.save(self._catalog, WRITER, producer, content, self.now)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from spark_rowtime.store.base import Snapshot
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections
+from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
@@ -31,7 +31,7 @@ def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full:
         rejections.totals(catalog).removed,
         rejections.newest(catalog),
         tuple(readers.known(catalog, uptime)),
-        tuple(accounts.known(catalog, uptime)),
+        tuple(statuses.known(catalog, uptime)),
         forgotten_epoch=totals.forgotten_epoch,
     )
     return _filled(catalog, brief) if full else brief

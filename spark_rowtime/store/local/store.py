@@ -34,7 +34,7 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Result, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.local import accounts, cuts, key_floors, producers, readers, rejections, snapshot
+from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
@@ -267,9 +267,9 @@ class LocalStore(LedgerStore):
             if not readers.forget(self._catalog, reader):
                 raise never_registered(reader, readers.positions(self._catalog))
 
-    def report(self, role: str, name: str, content: str) -> None:
+    def put_status(self, role: str, name: str, content: str) -> None:
         with self._transaction(patience=READER_PATIENCE if role == READER else None):
-            accounts.save(self._catalog, role, name, content, self._uptime.now())
+            statuses.save(self._catalog, role, name, content, self._uptime.now())
 
     def horizon(self) -> Head:
         with self._guard:

@@ -9,9 +9,9 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Status, StreamClock, logged_event
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
-from spark_rowtime.store.postgres import cuts, heads, records, rejections, trains
+from spark_rowtime.store.postgres import cuts, log_state, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement, gone
-from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.report import Report
@@ -48,12 +48,12 @@ class _Check:
     def run(self) -> Report:
         """Compares the events with the head, the trains with the events, and the producers with both."""
         with at_once(self._connection):
-            found = self._query(heads.SELECT, self._stream, self._store.name)
+            found = self._query(log_state.SELECT, self._stream, self._store.name)
             known = self._query(records.ALL, self._stream)
             (totals,) = self._ask(rejections.totals(self._stream))
         if not found:
             raise gone(self._store.path)
-        head = heads.loaded(found[0])[0]
+        head = log_state.loaded(found[0])[0]
         self._last, self._rows = max(head.horizon - 1, 0), head.horizon_rows
         self._clock = self._store.settings.clock() if head.horizon == 0 else None
         size = 0
@@ -78,7 +78,7 @@ class _Check:
             yield from found
             seq = found[-1][0]
 
-    def _follows(self, event: tuple[Any, ...], head: HeadRow) -> None:
+    def _follows(self, event: tuple[Any, ...], head: LogState) -> None:
         seq, kind, producer, floor, stream_floor, largest, total, rows, *_ = event
         if seq != self._last + 1:
             self._damage(f"seq {self._last + 1} to {seq - 1} are missing from the log")
@@ -116,7 +116,7 @@ class _Check:
         self._report.readable_trains += 1
         self._report.readable_rows += rows
 
-    def _cuts(self, head: HeadRow) -> None:
+    def _cuts(self, head: LogState) -> None:
         for seq, who in self._query(_STRANGE_CUTS, self._stream, max(head.horizon, 1), head.seq):
             self._damage(f"the cut of event {seq} is not one of {who!r}")
         seq = 0
@@ -127,7 +127,7 @@ class _Check:
             except (ValueError, KeyError, AttributeError) as error:
                 self._damage(f"cuts up to event {seq} cannot be read ({error!r})")
 
-    def _producers(self, head: HeadRow, known: Sequence[ProducerRecord]) -> None:
+    def _producers(self, head: LogState, known: Sequence[ProducerRecord]) -> None:
         accepted = sum(producer.accepted for producer in known) + head.forgotten_accepted
         if accepted != head.rows:
             self._damage(f"the producers sent {accepted} rows, but the log has {head.rows}")
@@ -139,7 +139,7 @@ class _Check:
                 f"{head.rejected} are counted"
             )
 
-    def _rejections(self, head: HeadRow, kept: int, size: int) -> None:
+    def _rejections(self, head: LogState, kept: int, size: int) -> None:
         last = decoded = 0
         while found := self._ask(rejections.portion(self._stream, last, head.rejections)):
             last = found[-1][0]

@@ -15,9 +15,9 @@ import psycopg
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.postgres.connection import Statement, run
-from spark_rowtime.store.postgres.gate import copied
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import Ownership
+from spark_rowtime.store.postgres.stream_locks import copied
 from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger(__name__)

@@ -18,15 +18,15 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.postgres import heads, tables
+from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
-from spark_rowtime.store.postgres.gate import enter
 from spark_rowtime.store.postgres.objects import STREAM_ID, Objects, strange
 from spark_rowtime.store.postgres.owner import first_mark
 from spark_rowtime.store.postgres.page import PostgresPage
 from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
+from spark_rowtime.store.postgres.stream_locks import lock_stream
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
@@ -123,9 +123,9 @@ def _expect(
     names: Sequence[str],
 ) -> None:
     transaction = Transaction(connection, stream)
-    row = connection.execute(heads.LOCK, (stream, where.stream), binary=True).fetchone()
+    row = connection.execute(log_state.LOCK, (stream, where.stream), binary=True).fetchone()
     assert row is not None
-    transaction.head, at = heads.loaded(row)
+    transaction.head, at = log_state.loaded(row)
     transaction.at = moment(transaction.head, at, at.micros)
     Ledger(PostgresPage(transaction, where.path, schema, settings, names), where.path, settings).expect(names)
     transaction.flush()
@@ -277,11 +277,11 @@ def _remove_all(objects: Objects) -> None:
 
 
 def _locked(cursor: psycopg.Cursor[Any], where: Address) -> int:
-    """Locks the gate and the head of the stream, and returns its number."""
+    """Locks the stream's rows in ``gates`` and ``heads``, and returns its number."""
     row = cursor.execute(_STREAM, (where.stream,)).fetchone()
     if row is None:
         raise _not_found(cursor, where)
-    cursor.execute(*enter(row[0]))
+    cursor.execute(*lock_stream(row[0]))
     cursor.execute("SELECT 1 FROM rowtime.heads WHERE stream = %s FOR UPDATE", (row[0],))
     return int(row[0])
 

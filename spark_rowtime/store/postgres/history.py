@@ -185,8 +185,8 @@ class _Import:
         self._copy("readers (stream, name, seq, cut, seen, reads)", readers)
         self._copy("key_floors", key_parts(now))
         self._copy("topic_cuts", map(cuts.columns, history.cuts()))
-        accounts = ((a.role, a.name, now.uptime - a.unseen, a.content) for a in writers(now))
-        self._copy("accounts (stream, role, name, seen, content)", accounts)
+        statuses = ((a.role, a.name, now.uptime - a.unseen, a.content) for a in writers(now))
+        self._copy("accounts (stream, role, name, seen, content)", statuses)
         self._make(now)
 
     def _make(self, now: Snapshot) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 from spark_rowtime.store.base import Slice, Staged
 from spark_rowtime.store.postgres.connection import Statement
-from spark_rowtime.store.postgres.gate import unread
 from spark_rowtime.store.postgres.objects import InObject
+from spark_rowtime.store.postgres.stream_locks import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS, staged_gone
 

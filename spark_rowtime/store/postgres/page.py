@@ -19,7 +19,7 @@ from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import marked
 
 Rows = list[tuple[Any, ...]]
-_SET_ACCOUNT = (
+_SET_STATUS = (
     "INSERT INTO rowtime.accounts (stream, role, name, seen, content) VALUES (%s, %s, %s, %s, %s) "
     "ON CONFLICT (stream, role, name) DO UPDATE SET seen = excluded.seen, content = excluded.content"
 )
@@ -127,8 +127,8 @@ class PostgresPage(Page):
     def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:
         key_floors.add(self.transaction, producer, number, keys)
 
-    def set_account(self, producer: str, content: str) -> None:
-        self.transaction.write(_SET_ACCOUNT, self.transaction.stream, WRITER, producer, self.now, content)
+    def set_query_status(self, producer: str, content: str) -> None:
+        self.transaction.write(_SET_STATUS, self.transaction.stream, WRITER, producer, self.now, content)
 
     def end(self) -> None:
         """Notes when something is due next, if something was. Call it behind all that is written."""

@@ -9,7 +9,7 @@ from spark_rowtime.bounds.clock import ProducerClock, Status
 from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.eras import OF_MEMBERS
-from spark_rowtime.store.postgres.heads import NEWEST
+from spark_rowtime.store.postgres.log_state import NEWEST
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.record import ProducerRecord
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from spark_rowtime.store.base import FORGET_ACCOUNT_MICROS, Position, ReaderInfo
+from spark_rowtime.store.base import FORGET_STATUS_MICROS, Position, ReaderInfo
 from spark_rowtime.types.timestamps import END
 
 MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
@@ -13,7 +13,7 @@ FUNCTIONS = (
     files(__package__)
     .joinpath("registrations.sql")
     .read_text("utf-8")
-    .replace("- FORGET_ACCOUNT", f"- {FORGET_ACCOUNT_MICROS}")
+    .replace("- FORGET_ACCOUNT", f"- {FORGET_STATUS_MICROS}")
     .replace(">= MOST_ENTRIES", f">= {MOST_ENTRIES}")
     .replace("> MOST_BYTES", f"> {MOST_BYTES}")
     .replace("LEAST(at_cut, END_OF_TIME)", f"LEAST(at_cut, {END + 1})")
@@ -30,7 +30,7 @@ ALL = (
 FORGET = "SELECT rowtime.forget_reader(%s, %s)"
 """Of the stream and the reader. It returns whether the reader was registered."""
 REPORT = "SELECT rowtime.report_account(%s, %s, %s, %s, %s, %s)"
-"""Of the stream, its name, the role and the name of the account, at the uptime, its content. It returns false if the
+"""Of the stream, its name, the role and the name of the status, at the uptime, its content. It returns false if the
 stream is gone. It locks nothing."""
 
 

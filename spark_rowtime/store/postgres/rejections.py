@@ -12,7 +12,7 @@ from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import COPIED
 from spark_rowtime.store.postgres.connection import Statement
-from spark_rowtime.store.postgres.gate import unread
+from spark_rowtime.store.postgres.stream_locks import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.rejection_rules import Old
 

@@ -13,9 +13,9 @@ from spark_rowtime.store.base import FORGET_MICROS, Collected, Store
 from spark_rowtime.store.cut_folding import fold_due, reached_by_all
 from spark_rowtime.store.postgres import cuts, named_objects, registrations
 from spark_rowtime.store.postgres.background import Background
-from spark_rowtime.store.postgres.gate import unread, unregistering
-from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
+from spark_rowtime.store.postgres.stream_locks import no_registration, unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.waited_for import Needed, foldable, last_before, needed, readers_of_cuts
 
@@ -71,7 +71,7 @@ class Access(NamedTuple):
 
     transact: Transact
     rows: Callable[..., list[list[tuple[Any, ...]]]]
-    look: Callable[[], tuple[HeadRow, int]]
+    look: Callable[[], tuple[LogState, int]]
 
 
 class Collector:
@@ -233,7 +233,7 @@ class _Removal:
             self.kept_for, self._end, self._target = READ, True, head.horizon
             return
         upto = min(self._target, head.horizon + PORTION_EVENTS)
-        if not transaction.ask(unregistering(self._stream)):
+        if not transaction.ask(no_registration(self._stream)):
             self._missed += 1
             if self._missed == MOST_MISSED:
                 self.kept_for, self._end, self._target = REGISTERING, True, head.horizon
@@ -292,7 +292,8 @@ def _fold(transaction: Transaction, retained: int | None, age: int | None = None
 
     ``retained``: see ``foldable``. Returns whether there may be more of them.
     """
-    if not transaction.ask(unread(transaction.stream))[0][0] or not transaction.ask(unregistering(transaction.stream)):
+    stream = transaction.stream
+    if not transaction.ask(unread(stream))[0][0] or not transaction.ask(no_registration(stream)):
         return False
     upto = foldable(readers_of_cuts(transaction), transaction, retained)
     return cuts.fold(transaction, upto if age is None else last_before(transaction, upto, age))
@@ -304,7 +305,7 @@ def _forget_bounds(transaction: Transaction, retained: int | None) -> bool:
     Returns whether there may be more of them.
     """
     stream, before = transaction.stream, transaction.at.uptime - cut_folding.KEPT_MICROS
-    if not transaction.ask(unread(stream))[0][0] or not transaction.ask(unregistering(stream)):
+    if not transaction.ask(unread(stream))[0][0] or not transaction.ask(no_registration(stream)):
         return False
     readers = readers_of_cuts(transaction)
     upto = reached_by_all(readers, foldable(readers, transaction, retained))

@@ -7,15 +7,15 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.store.base import Account, Snapshot, Store
-from spark_rowtime.store.postgres import cuts, heads, key_floors, log, records, registrations
+from spark_rowtime.store.base import ReportedStatus, Snapshot, Store
+from spark_rowtime.store.postgres import cuts, key_floors, log, log_state, records, registrations
 from spark_rowtime.store.postgres.connection import Statement, gone, run
-from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.uptime import Moment
 from spark_rowtime.store.settings import settings_of
 from spark_rowtime.store.steady_clock import Reading
 
-ACCOUNTS = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
+STATUSES = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
 ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
 OPEN_MICROS = 60_000_000
 """How long a transaction of the database is open before it is named: the server keeps what it may still see."""
@@ -32,18 +32,22 @@ _COMMIT: Statement = ("COMMIT", ())
 class Reader:
     """Reads snapshots of the stream that the database has under the number ``stream`` and the name ``name``."""
 
-    def __init__(self, store: Store, stream: int, name: str, moment: Callable[[HeadRow, Reading], Moment]) -> None:
+    def __init__(self, store: Store, stream: int, name: str, moment: Callable[[LogState, Reading], Moment]) -> None:
         """``moment``: that of a reading of the database's clock."""
         self._store, self._stream, self._name, self._moment = store, stream, name, moment
 
     def read(self, connection: psycopg.Connection[Any], *, full: bool) -> Snapshot:
         """See ``Store.snapshot``. It may run again."""
-        of_stream = (ABOUT, records.ALL, registrations.ALL, ACCOUNTS, cuts.THERE)
-        first = [_BEGIN, (heads.SELECT, (self._stream, self._name)), *((sql, (self._stream,)) for sql in of_stream)]
+        of_stream = (ABOUT, records.ALL, registrations.ALL, STATUSES, cuts.THERE)
+        first = [
+            _BEGIN,
+            (log_state.SELECT, (self._stream, self._name)),
+            *((sql, (self._stream,)) for sql in of_stream),
+        ]
         _, ends, about, known, readers, told, has_cuts, *_ = run(connection, first if full else [*first, _COMMIT])
         if not ends:
             raise gone(self._store.path)
-        head, at = heads.loaded(ends[0])
+        head, at = log_state.loaded(ends[0])
         now, (schema, settings) = self._moment(head, at).uptime, about[0]
         brief = Snapshot(
             self._store.path,
@@ -61,7 +65,7 @@ class Reader:
             head.rejected_removed,
             head.rejections,
             tuple(registrations.opened(readers, now)),
-            tuple(Account(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
+            tuple(ReportedStatus(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
             forgotten_epoch=head.forgotten_epoch,
         )
         return self._filled(connection, brief, has_cuts=bool(has_cuts)) if full else brief

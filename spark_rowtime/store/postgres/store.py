@@ -41,9 +41,9 @@ from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.postgres import (
     contents,
     copies,
-    heads,
     key_floors,
     log,
+    log_state,
     records,
     registrations,
     rejections,
@@ -53,16 +53,16 @@ from spark_rowtime.store.postgres import (
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
-from spark_rowtime.store.postgres.gate import reading_all
-from spark_rowtime.store.postgres.heads import HeadRow
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.objects import InObject, Objects
+from spark_rowtime.store.postgres.one_trip_commit import call, landed, one_trip_suffices
 from spark_rowtime.store.postgres.owner import Ownership
 from spark_rowtime.store.postgres.page import PostgresPage, questions
-from spark_rowtime.store.postgres.plain_commit import call, is_plain, landed
 from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.removal import Access, Collector
+from spark_rowtime.store.postgres.stream_locks import reading_all
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
 from spark_rowtime.store.record import ProducerInfo
@@ -106,7 +106,7 @@ class PostgresStore(LedgerStore):
     A call whose connection is lost is repeated on a new connection. A commit that had landed is recognised then by its
     producer, epoch and number. The clock for leases, idleness and ages is that of the database; see
     :mod:`spark_rowtime.store.postgres.uptime`. Nearly every commit takes one round trip; see
-    :mod:`spark_rowtime.store.postgres.plain_commit`. If a caller replaces ``now`` or ``steady``, these are used
+    :mod:`spark_rowtime.store.postgres.one_trip_commit`. If a caller replaces ``now`` or ``steady``, these are used
     instead.
     """
 
@@ -190,11 +190,11 @@ class PostgresStore(LedgerStore):
         def transact(function: Callable[[Transaction], Any]) -> Any:
             return self._transact_on(connection, lambda transaction, _: function(transaction))
 
-        def look() -> tuple[HeadRow, int]:
-            row = connection.one(heads.SELECT, self._id, self.name)
+        def look() -> tuple[LogState, int]:
+            row = connection.one(log_state.SELECT, self._id, self.name)
             if row is None:
                 raise gone(self.path)
-            head, at = heads.loaded(row)
+            head, at = log_state.loaded(row)
             return head, self._moment(head, at).uptime
 
         return Access(transact, connection.rows, look)
@@ -215,7 +215,7 @@ class PostgresStore(LedgerStore):
     def _ownership(self, objects: Objects, access: Access) -> Ownership:
         return Ownership(objects, self._id, access.rows, access.transact)
 
-    def _moment(self, head: HeadRow, database: Reading) -> Moment:
+    def _moment(self, head: LogState, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database))
 
     @property
@@ -235,10 +235,10 @@ class PostgresStore(LedgerStore):
         return database.micros if self.now is wall_clock else self.now()
 
     def expire(self) -> bool:
-        row = self._connection.one(heads.SELECT, self._id, self.name)
+        row = self._connection.one(log_state.SELECT, self._id, self.name)
         if row is None:
             raise gone(self.path)
-        head, at = heads.loaded(row)
+        head, at = log_state.loaded(row)
         was_restarted = restarted(head, self._reading(at))
         if not was_restarted and (head.due is None or self._moment(head, at).uptime <= head.due):
             return False
@@ -283,7 +283,7 @@ class PostgresStore(LedgerStore):
         self._settle(commit.producer, commit)
         self._unsettled[commit.producer] = commit
         try:
-            receipt = self._commit_plainly(commit) or self._commit_in_turn(commit)
+            receipt = self._commit_in_one_trip(commit) or self._commit_in_turn(commit)
         except RowtimeError as error:
             if refused(error):
                 self._unsettled.pop(commit.producer, None)
@@ -306,9 +306,9 @@ class PostgresStore(LedgerStore):
             if not refused(error):
                 raise
 
-    def _commit_plainly(self, commit: Commit) -> Receipt | None:
-        """Commits in one round trip, if the server can decide the commit; see ``plain_commit``."""
-        if not is_plain(commit, self.settings):
+    def _commit_in_one_trip(self, commit: Commit) -> Receipt | None:
+        """Commits in one round trip, if the server can decide the commit; see ``one_trip_commit``."""
+        if not one_trip_suffices(commit, self.settings):
             return None
         clock = reading(self.now, self.steady) if self._replaced else None
         wall = None if self.now is wall_clock else self.now()
@@ -325,7 +325,7 @@ class PostgresStore(LedgerStore):
         return super().commit(commit)
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        def act(page: PostgresPage) -> tuple[Receipt | Limits, int, HeadRow]:
+        def act(page: PostgresPage) -> tuple[Receipt | Limits, int, LogState]:
             return self._ledger(page).commit(commit, cuts), page.now, page.transaction.head
 
         made, now, head = self._on_page(act, commit.producer, ahead=Ahead(contents.of_commit(commit, cuts)))
@@ -360,14 +360,14 @@ class PostgresStore(LedgerStore):
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]
 
-    def _head_row(self) -> tuple[HeadRow, Reading]:
-        row = self._connection.one(heads.SELECT, self._id, self.name)
+    def _head_row(self) -> tuple[LogState, Reading]:
+        row = self._connection.one(log_state.SELECT, self._id, self.name)
         if row is None:
             raise gone(self.path)
-        return heads.loaded(row)
+        return log_state.loaded(row)
 
     def head(self) -> Head:
-        row = self._connection.look(heads.POSITION, self._id, self.name)
+        row = self._connection.look(log_state.POSITION, self._id, self.name)
         if row is None:
             raise gone(self.path)
         return Head(*row)
@@ -375,10 +375,10 @@ class PostgresStore(LedgerStore):
     def at(self, seq: int) -> Head:
         if seq == 0:
             return Head(0, None, None, 0)
-        rows, ends = self._connection.rows((log.AT, (self._id, seq)), (heads.SELECT, (self._id, self.name)))
+        rows, ends = self._connection.rows((log.AT, (self._id, seq)), (log_state.SELECT, (self._id, self.name)))
         if not ends:
             raise gone(self.path)
-        head = heads.loaded(ends[0])[0]
+        head = log_state.loaded(ends[0])[0]
         if rows and seq >= head.horizon:
             return Head(*rows[0])
         if seq > head.seq:
@@ -389,11 +389,11 @@ class PostgresStore(LedgerStore):
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         queries = trains.slices_between(self._id, after, upto)
-        *found, ends = self._connection.rows(*queries, (heads.SELECT, (self._id, self.name)))
+        *found, ends = self._connection.rows(*queries, (log_state.SELECT, (self._id, self.name)))
         if not ends:
             raise gone(self.path)
         # Read last: if nothing is lost now, the slices found are complete.
-        require_kept(after, heads.loaded(ends[0])[0].beginning, self.path)
+        require_kept(after, log_state.loaded(ends[0])[0].beginning, self.path)
         pieces = [trains.as_slice(row) for rows in found for row in rows]
         self._prefetch.expect(pieces)
         return pieces
@@ -436,7 +436,7 @@ class PostgresStore(LedgerStore):
         if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
             raise never_registered(reader, (row[0] for row in self._rows(registrations.ALL, (self._id,))))
 
-    def report(self, role: str, name: str, content: str) -> None:
+    def put_status(self, role: str, name: str, content: str) -> None:
         values = (self._id, self.name, role, name, self._uptime(), content)
         self._require_there(self._connection.one(registrations.REPORT, *values))
 
@@ -468,10 +468,12 @@ class PostgresStore(LedgerStore):
         return self._connection.call(lambda connection: reader.read(connection, full=full))
 
     def summary(self) -> Summary:
-        weakest, ends = self._connection.rows(records.weakest_but(self._id, ""), (heads.SELECT, (self._id, self.name)))
+        weakest, ends = self._connection.rows(
+            records.weakest_but(self._id, ""), (log_state.SELECT, (self._id, self.name))
+        )
         if not ends:
             raise gone(self.path)
-        head = heads.loaded(ends[0])[0]
+        head = log_state.loaded(ends[0])[0]
         holder, clock = records.member(weakest) or (None, None)
         expected = clock is not None and clock.status is Status.EXPECTED
         return Summary(head.floor, holder, expected, head.attached, head.rejected, head.forgotten)
@@ -555,7 +557,7 @@ class PostgresStore(LedgerStore):
         )
 
     def _is_current(self) -> bool:
-        found, head = self._connection.rows((snapshot.ABOUT, (self._id,)), (heads.POSITION, (self._id, self.name)))
+        found, head = self._connection.rows((snapshot.ABOUT, (self._id,)), (log_state.POSITION, (self._id, self.name)))
         about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
         return bool(head) and any(
             schema.equals(self.schema, check_metadata=True) and settings == self.settings for schema, settings in about
@@ -582,7 +584,7 @@ def at_once(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
-    """Keeps everything of the stream from being removed; see ``gate.reading_all``."""
+    """Keeps everything of the stream from being removed; see ``stream_locks.reading_all``."""
     connection.execute("SELECT pg_advisory_lock_shared(%s)", (reading_all(stream),))
     try:
         yield

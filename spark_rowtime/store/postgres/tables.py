@@ -6,13 +6,13 @@ from typing import Any
 from psycopg import Cursor
 
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.postgres import eras, plain_commit, registrations
+from spark_rowtime.store.postgres import eras, one_trip_commit, registrations
 
 VERSION = 6
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created, and older ones are
-upgraded: versions before 5 create streams under it, of which none may be left without a gate."""
+upgraded: versions before 5 create streams under it, of which none may be left without a row in ``gates``."""
 
 TABLES = """
 CREATE SCHEMA rowtime;
@@ -110,7 +110,7 @@ ALTER TABLE rowtime.readers ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '
 ALTER TABLE rowtime.accounts ADD COLUMN owner text COLLATE "C" NOT NULL DEFAULT '';
 DROP FUNCTION IF EXISTS rowtime.commit_plainly;
 """
-"""What version 5 adds: gates that readers cannot lock, and whose registrations and accounts there are."""
+"""What version 5 adds: rows to lock that readers cannot lock, and whose registrations and statuses there are."""
 TABLES_6 = """
 ALTER TABLE rowtime.readers ADD COLUMN reads text NOT NULL DEFAULT '';
 DROP FUNCTION IF EXISTS rowtime.keep_reader;
@@ -118,7 +118,7 @@ DROP FUNCTION IF EXISTS rowtime.keep_reader;
 """What version 6 adds: what a registered reader reads."""
 _ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5, 6: TABLES_6}
 """What each version adds, apart from functions. Version 3 had an earlier form of the one that commits."""
-FUNCTIONS = f"{eras.FUNCTION}{plain_commit.FUNCTION}{registrations.FUNCTIONS}"
+FUNCTIONS = f"{eras.FUNCTION}{one_trip_commit.FUNCTION}{registrations.FUNCTIONS}"
 """The functions of the newest version."""
 _UPGRADED = files(__package__).joinpath("upgraded.sql").read_text("utf-8")
 _THERE = (

@@ -5,12 +5,12 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.store.postgres import eras, heads
+from spark_rowtime.store.postgres import eras, log_state
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Statement, gone
-from spark_rowtime.store.postgres.gate import enter
-from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.message import run_at_once
+from spark_rowtime.store.postgres.stream_locks import lock_stream
 from spark_rowtime.store.postgres.uptime import Moment, note
 from spark_rowtime.store.steady_clock import Reading
 
@@ -30,7 +30,7 @@ class Transaction:
         self._connection, self.stream, self.ahead = connection, stream, ahead or Ahead()
         self._later: list[Statement] = []
         self._changed = False
-        self.head: HeadRow
+        self.head: LogState
         self.at: Moment
 
     def begin(
@@ -43,11 +43,11 @@ class Transaction:
         """
         begin: list[Statement] = [] if self.ahead.send(self._connection, self.stream) else [("BEGIN", ())]
         begin += [(f"SET LOCAL lock_timeout = '{patience}'", ())] if patience else []
-        begin += [enter(self.stream), (heads.LOCK, (self.stream, name))]
+        begin += [lock_stream(self.stream), (log_state.LOCK, (self.stream, name))]
         locked, *found = run_at_once(self._connection, [*begin, *first])[len(begin) - 1 :]
         if not locked:
             raise gone(path)
-        self.head, reading = heads.loaded(locked[0])
+        self.head, reading = log_state.loaded(locked[0])
         return reading, found
 
     def write(self, sql: str, *values: Any) -> None:
@@ -85,7 +85,7 @@ class Transaction:
         later, self._later = [*self._later, *self.ahead.removed(self.stream)], []
         if self._changed:
             note(self.head, self.at)
-            later.insert(0, (heads.UPDATE, (*heads.values(self.head), self.stream, self.head.era)))
+            later.insert(0, (log_state.UPDATE, (*log_state.values(self.head), self.stream, self.head.era)))
             if eras.ends(self.head.seq, self.head.era, self.head.attached):
                 later.append(eras.begin(self.stream, self.head.era, self.head.seq))
         if later or last:

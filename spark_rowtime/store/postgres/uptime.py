@@ -7,7 +7,7 @@ back, the uptime goes on from where it was. If the clock is put forward, that mu
 
 from typing import NamedTuple
 
-from spark_rowtime.store.postgres.heads import HeadRow
+from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -20,7 +20,7 @@ class Moment(NamedTuple):
     wall: int
 
 
-def moment(head: HeadRow, at: Reading, wall: int) -> Moment:
+def moment(head: LogState, at: Reading, wall: int) -> Moment:
     """Returns the moment of a reading."""
     if head.boot is None:
         uptime = max(wall, head.stamp)
@@ -31,7 +31,7 @@ def moment(head: HeadRow, at: Reading, wall: int) -> Moment:
     return Moment(at.boot, uptime, uptime - at.micros, wall)
 
 
-def restarted(head: HeadRow, at: Reading) -> bool:
+def restarted(head: LogState, at: Reading) -> bool:
     """Returns whether the server was restarted, or its clock put back, since the last transaction.
 
     Until a transaction notes it, :func:`moment` always returns the same uptime.
@@ -39,6 +39,6 @@ def restarted(head: HeadRow, at: Reading) -> bool:
     return head.boot is not None and (head.boot != at.boot or at.micros + head.ahead < head.stamp)
 
 
-def note(head: HeadRow, at: Moment) -> None:
+def note(head: LogState, at: Moment) -> None:
     """Notes the moment of a transaction in the stream's head."""
     head.boot, head.ahead, head.stamp = at.boot, at.ahead, max(head.stamp, at.uptime)

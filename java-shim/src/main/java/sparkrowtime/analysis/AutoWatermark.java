@@ -165,7 +165,7 @@ final class AutoWatermark {
    * by a bound that says nothing about them. So it is removed, and Spark asks for the user's
    * withWatermark, unless option punctuate says that the bound holds for the others, too.
    */
-  static LogicalPlan notBesideOrdinary(Union union) {
+  static LogicalPlan notWithOrdinary(Union union) {
     List<LogicalPlan> children = Scala.list(union.children());
     boolean mixed =
         union.resolved() && children.stream().anyMatch(c -> c.isStreaming() && !isMarkedAs(children, c));

@@ -32,7 +32,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
 
   private static void check(LogicalPlan plan, OutputMode mode) {
     RefuseSettings.check(SQLConf.get());
-    RefuseBeside.check(plan);
+    RefuseTopics.check(plan);
     RefuseTables.check(plan);
     RefuseGroupFunctions.check(plan);
     RefuseTableFunctions.check(plan);

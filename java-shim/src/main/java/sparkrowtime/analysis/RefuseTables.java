@@ -8,11 +8,11 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.LateMark;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.TopicBounds;
 
 /** Refuses {@code punctuate} where the rows are not those of a Delta table, or their time can be NULL. */
 final class RefuseTables {
@@ -32,30 +32,30 @@ final class RefuseTables {
       throw new IllegalArgumentException(
           "rowtime_in_time needs a column, not " + LateMark.time(((Filter) node).condition()).sql() + ". Select it under a"
               + " name first.");
-    } else if (Beside.leaf(rows) instanceof EventTimeWatermark) {
-      throw RefuseBeside.refused(
+    } else if (TopicBounds.leaf(rows) instanceof EventTimeWatermark) {
+      throw RefuseTopics.refused(
           time.name(), "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
     } else if (InTable.of(node).id() == null) {
-      throw RefuseBeside.refused(
+      throw RefuseTopics.refused(
           time.name(),
-          RefuseBeside.source(Beside.leaf(rows)) + " is below it. The bounds in the commits of a table are about the rows of"
+          RefuseTopics.source(TopicBounds.leaf(rows)) + " is below it. The bounds in the commits of a table are about the rows of"
               + " that table, so only select, withColumn and where can be between format(\"delta\") and punctuate. For a"
               + " topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
     }
-    CaseInsensitiveStringMap options = options(Beside.leaf(rows));
+    CaseInsensitiveStringMap options = options(TopicBounds.leaf(rows));
     if (options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false)) {
-      throw RefuseBeside.refused(
+      throw RefuseTopics.refused(
           time.name(),
           "it is over a change feed, whose rows are updates and deletes, too. The bounds of a table are about the rows that are"
               + " appended to it. Leave out readChangeFeed");
     }
     if (!options.getBoolean("failOnDataLoss", true)) {
-      throw RefuseBeside.refused(
+      throw RefuseTopics.refused(
           time.name(),
           "failOnDataLoss=false is below it. Rows whose commits were cleaned up before the query has read them would be missing"
               + " from windows that are complete by the bound. Leave the option out");
     }
-    RefuseBeside.checkTime(time, rows, definitions);
+    RefuseTopics.checkTime(time, rows, definitions);
   }
 
   private static CaseInsensitiveStringMap options(LogicalPlan leaf) {

@@ -100,8 +100,8 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     } else if (node instanceof Join join) {
       return JoinConditions.compared(join);
     } else if (node instanceof Union union) {
-      LogicalPlan beside = BesideUnion.rewritten(union);
-      return beside != union ? beside : AutoWatermark.notBesideOrdinary(union);
+      LogicalPlan bounded = TopicUnion.rewritten(union);
+      return bounded != union ? bounded : AutoWatermark.notWithOrdinary(union);
     }
     return node;
   }

@@ -23,11 +23,11 @@ import org.apache.spark.sql.types.ObjectType;
 import scala.Function1;
 import scala.Tuple3;
 import scala.collection.immutable.Seq;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.LateMark;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.TopicBounds;
 
 /**
  * Streaming reads of Delta tables whose commits have bounds. {@code punctuate} of the Python side writes a filter {@code
@@ -110,7 +110,7 @@ public final class TableReads {
 
   /** The relation of a Delta table, if only operators that keep rows as they are are above it; otherwise null. */
   static StreamingRelation table(LogicalPlan rows) {
-    return Beside.leaf(rows) instanceof StreamingRelation relation && relation.sourceName().equalsIgnoreCase(DELTA)
+    return TopicBounds.leaf(rows) instanceof StreamingRelation relation && relation.sourceName().equalsIgnoreCase(DELTA)
         ? relation
         : null;
   }

@@ -15,8 +15,6 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelati
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.TimestampType;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.LateMark;
 import sparkrowtime.plan.PackedRows;
 import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.plan.StatefulNodes;
@@ -25,6 +23,8 @@ import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableStream;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.TopicBounds;
 
 /**
  * The bounds of the columns of each node of a streaming query. They are computed on the analyzed plan.
@@ -211,7 +211,7 @@ public final class PlanBounds {
   /** The time of the filter of a table's late rows has the bound of the table. At analysis any floor will do. */
   private Columns ofTable(Filter filter) {
     Columns columns = of(filter.child());
-    SparkDataStream table = bounded(Beside.leaf(filter.child()));
+    SparkDataStream table = bounded(TopicBounds.leaf(filter.child()));
     if (LateMark.time(filter.condition()) instanceof Attribute time) {
       columns.put(time.exprId(), Columns.WHOLE, Bound.of(table == null ? 0L : floors.applyAsLong(table)));
     }
@@ -273,11 +273,11 @@ public final class PlanBounds {
 
   /** Of a topic and the bounds beside it, the bounds alone count: nothing is taken from the rows. */
   private Columns ofUnion(Union union) {
-    LogicalPlan bounds = Beside.branch(union);
+    LogicalPlan bounds = TopicBounds.branch(union);
     if (bounds == null) {
       return byPlace(union, Scala.list(union.children()));
     }
-    Columns columns = byPlace(union, List.of(Beside.rows(union, bounds)));
+    Columns columns = byPlace(union, List.of(TopicBounds.rows(union, bounds)));
     columns.putAll(byPlace(union, List.of(bounds)));
     return columns;
   }

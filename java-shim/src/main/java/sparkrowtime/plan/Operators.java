@@ -54,7 +54,7 @@ public final class Operators {
     return Scala.list(operator.output()).stream().anyMatch(PackedRows::isChunk);
   }
 
-  /** When an operator outputs a row, for accounts: {@code at once}, {@code complete}, or {@code unknown}. */
+  /** When an operator outputs a row, for statuses: {@code at once}, {@code complete}, or {@code unknown}. */
   public static String emits(StateStoreWriter operator) {
     boolean passes =
         operator instanceof StreamingDeduplicateExec || operator instanceof StreamingDeduplicateWithinWatermarkExec;

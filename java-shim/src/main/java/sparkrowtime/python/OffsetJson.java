@@ -94,7 +94,7 @@ public final class OffsetJson {
     }
   }
 
-  /** What an account has of an offset. */
+  /** What a status has of an offset. */
   public static ObjectNode position(String json) {
     return parse(json).retain("stream", "seq", "cut", "floor");
   }

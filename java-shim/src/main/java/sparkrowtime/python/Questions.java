@@ -49,19 +49,19 @@ public final class Questions {
    * The end of the next batch; {@code start} if there is nothing new.
    *
    * @param unlimited whether the limits of the options are left out
-   * @param account what the query tells about its last batch; null if it was told before
+   * @param status what the query tells about its last batch; null if it was told before
    */
-  public Offset next(Offset start, boolean unlimited, String account) {
+  public Offset next(Offset start, boolean unlimited, String status) {
     ObjectNode question = Planner.question("next");
-    question.put("unlimited", unlimited).put("reader", reader).put("account", account).set("topic", topic);
+    question.put("unlimited", unlimited).put("reader", reader).put("account", status).set("topic", topic);
     return stream.deserializeOffset(planner.ask(start, question));
   }
 
-  /** Whether news come within so many seconds, in this stream or in those at the paths {@code beside}. */
-  public boolean news(double seconds, Set<String> beside) {
+  /** Whether news come within so many seconds, in this stream or in those at the paths {@code others}. */
+  public boolean news(double seconds, Set<String> others) {
     ObjectNode question = Planner.question("news").put("seconds", seconds);
     ArrayNode paths = question.putArray("streams");
-    beside.forEach(paths::add);
+    others.forEach(paths::add);
     return parse(planner.ask(anywhere, question)).booleanValue();
   }
 
@@ -140,8 +140,8 @@ public final class Questions {
   }
 
   /** Tells that the query has ended. Null: without an error. */
-  public void ended(String account, String error) {
-    planner.ask(anywhere, Planner.question("ended").put("account", account).put("error", error));
+  public void ended(String status, String error) {
+    planner.ask(anywhere, Planner.question("ended").put("account", status).put("error", error));
   }
 
   /**

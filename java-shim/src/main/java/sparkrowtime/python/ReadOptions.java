@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The options of a source that an account shows. The list is closed, since others may be secret. */
+/** The options of a source that a status shows. The list is closed, since others may be secret. */
 final class ReadOptions {
   private static final List<String> SHOWN =
       List.of("path", "order", "hold", "maxRowsPerTrigger", "maxBytesPerTrigger", "adapter", "producer", "view");

@@ -6,8 +6,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A stream of a query that the Python side of this library reads: its options, and what it can be asked. */
 public abstract class RowtimeStream implements MicroBatchStream {
-  /** The option that {@link sparkrowtime.analysis.BesideUnion} adds: the id of this use of a stream of bounds. */
-  public static final String BESIDE_ID = "besideId";
+  /** The option that {@link sparkrowtime.analysis.TopicUnion} adds: the id of this use of a stream of bounds. */
+  public static final String UNION_ID = "besideId";
 
   /** The option that it adds where bounds are derived from the topics: what the Python side has to know of these. */
   public static final String WATCHED = "watched";
@@ -15,14 +15,14 @@ public abstract class RowtimeStream implements MicroBatchStream {
   private final Questions questions;
   private final Map<String, String> described;
   private final boolean punctuates;
-  private final String beside;
+  private final String unionId;
   private int late;
 
   protected RowtimeStream(Questions questions, CaseInsensitiveStringMap options) {
     this.questions = questions;
     this.described = ReadOptions.described(options);
     this.punctuates = options.getBoolean("punctuate", false);
-    this.beside = options.get(BESIDE_ID);
+    this.unionId = options.get(UNION_ID);
   }
 
   public final Questions questions() {
@@ -40,11 +40,11 @@ public abstract class RowtimeStream implements MicroBatchStream {
   }
 
   /** The id of this use of a stream of bounds beside topics; null for other streams. */
-  public final String beside() {
-    return beside;
+  public final String unionId() {
+    return unionId;
   }
 
-  /** What an account has of this source besides its position. */
+  /** What a status has of this source besides its position. */
   public final Map<String, String> described() {
     return described;
   }

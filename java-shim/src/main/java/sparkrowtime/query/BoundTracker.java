@@ -22,17 +22,17 @@ import sparkrowtime.bounds.Bound;
  */
 final class BoundTracker extends WatermarkTracker {
   private final WatermarkNodes nodes;
-  private final BesideBatch beside;
+  private final TopicBatch topics;
   private final LateBatch late;
   private ToLongFunction<SparkDataStream> floors = stream -> Bound.UNKNOWN_YET;
   private long currentMs;
 
   /**
-   * @param beside the topics with bounds beside them; their floor is known when the ends of all sources are
+   * @param topics the topics with bounds beside them; their floor is known when the ends of all sources are
    */
-  BoundTracker(LogicalPlan plan, WatermarkTracker replaced, BesideBatch beside, LateBatch late) {
+  BoundTracker(LogicalPlan plan, WatermarkTracker replaced, TopicBatch topics, LateBatch late) {
     super(MultipleWatermarkPolicy.apply("min"), plan);
-    this.beside = beside;
+    this.topics = topics;
     this.late = late;
     this.nodes = new WatermarkNodes(plan);
     this.currentMs = replaced.currentWatermark();
@@ -65,8 +65,8 @@ final class BoundTracker extends WatermarkTracker {
 
   @Override
   public synchronized long currentWatermark() {
-    if (!beside.isEmpty()) {
-      beside.requireForward();
+    if (!topics.isEmpty()) {
+      topics.requireForward();
       advance(floors);
     }
     return currentMs;

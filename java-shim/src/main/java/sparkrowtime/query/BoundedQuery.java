@@ -38,15 +38,15 @@ import sparkrowtime.tables.TableStream;
 public final class BoundedQuery {
   private final MicroBatchExecution execution;
   private final Map<SparkDataStream, Long> reached = new HashMap<>();
-  private final NewsWait newsWait;
+  private final EventWait eventWait;
   private DataWriterFactory writers;
-  private String account;
-  private BesideBatch beside;
+  private String status;
+  private TopicBatch topics;
   private LateBatch late;
 
   private BoundedQuery(MicroBatchExecution execution) {
     this.execution = execution;
-    this.newsWait = new NewsWait(execution);
+    this.eventWait = new EventWait(execution);
   }
 
   /** The query of this thread. From now on its bounds are applied. */
@@ -123,8 +123,8 @@ public final class BoundedQuery {
   }
 
   /** The same of the topics beside a stream of bounds; null also if there are none. */
-  public String committedBeside(RowtimeStream stream) {
-    Offset read = stream.beside() == null ? null : Scala.orNull(execution.committedOffsets().get(beside().topic(stream)));
+  public String committedTopic(RowtimeStream stream) {
+    Offset read = stream.unionId() == null ? null : Scala.orNull(execution.committedOffsets().get(topics().topic(stream)));
     return read == null ? null : read.json();
   }
 
@@ -133,7 +133,7 @@ public final class BoundedQuery {
     if (execution.watermarkTracker() != null
         && !(execution.watermarkTracker() instanceof BoundTracker)) {
       execution.watermarkTracker_$eq(
-          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker(), beside(), late()));
+          new BoundTracker(execution.logicalPlan(), execution.watermarkTracker(), topics(), late()));
     }
   }
 
@@ -145,7 +145,7 @@ public final class BoundedQuery {
 
   /** Called by a stream when it knows the end of the next batch, before Spark logs it. */
   public void reached(SparkDataStream stream, Offset end) {
-    if (isBeside(stream)) {
+    if (hasTopic(stream)) {
       tracker().advance(this::floor);
       return;
     }
@@ -169,8 +169,8 @@ public final class BoundedQuery {
   }
 
   long floor(StreamProgress progress, SparkDataStream stream) {
-    if (isBeside(stream)) {
-      return beside().floor(progress, (RowtimeStream) stream);
+    if (hasTopic(stream)) {
+      return topics().floor(progress, (RowtimeStream) stream);
     }
     Offset offset = Scala.orNull(progress.get(stream));
     return offset == null ? Bound.UNKNOWN_YET : floor(offset, stream);
@@ -181,8 +181,8 @@ public final class BoundedQuery {
     return EndOfTime.floor(ofTable ? ((TableStream) stream).floor(offset.json()) : OffsetJson.floor(offset.json()));
   }
 
-  private static boolean isBeside(SparkDataStream stream) {
-    return stream instanceof RowtimeStream ours && ours.beside() != null;
+  private static boolean hasTopic(SparkDataStream stream) {
+    return stream instanceof RowtimeStream ours && ours.unionId() != null;
   }
 
   /** The floors at the end of a batch, which is the current one or the one before it. */
@@ -221,17 +221,17 @@ public final class BoundedQuery {
   }
 
   /** The streams of bounds beside topics. */
-  BesideBatch beside() {
-    if (beside == null) {
-      beside = new BesideBatch(this);
+  TopicBatch topics() {
+    if (topics == null) {
+      topics = new TopicBatch(this);
     }
-    return beside;
+    return topics;
   }
 
   /** Frees what this run has opened. */
   public void close() {
-    if (beside != null) {
-      beside.close();
+    if (topics != null) {
+      topics.close();
     }
   }
 
@@ -247,13 +247,13 @@ public final class BoundedQuery {
     return writers;
   }
 
-  /** What the query tells about its last batch that was planned, or only about its run; see {@link Account}. */
-  public String account() {
-    return account != null ? account : Account.ofRun(execution).toString();
+  /** What the query tells about its last batch that was planned, or only about its run; see {@link QueryStatus}. */
+  public String status() {
+    return status != null ? status : QueryStatus.ofRun(execution).toString();
   }
 
-  void reported(String account) {
-    this.account = account;
+  void reported(String status) {
+    this.status = status;
   }
 
   /** With which error the query has failed, in one line; null if it has not. */
@@ -263,8 +263,8 @@ public final class BoundedQuery {
   }
 
   /** How the query waits for news. */
-  public NewsWait newsWait() {
-    return newsWait;
+  public EventWait eventWait() {
+    return eventWait;
   }
 
   /** How many tasks Spark runs at once. */

@@ -99,9 +99,9 @@ final class CommittedBound {
 
   /**
    * @param floors the bounds of the output columns on later batches, by path
-   * @param account what the query tells about the batch
+   * @param status what the query tells about the batch
    */
-  void publish(long batch, Map<String, Long> floors, String account) {
+  void publish(long batch, Map<String, Long> floors, String status) {
     if (column != null) {
       writer.requireAlone(batch);
       Map<String, String> properties = new LinkedHashMap<>();
@@ -115,7 +115,7 @@ final class CommittedBound {
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));
-      properties.put("rowtime.account", account);
+      properties.put("rowtime.account", status);
       SparkSession.active().conf().set(METADATA, written(properties));
     }
   }

@@ -20,9 +20,6 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.LateMark;
-import sparkrowtime.beside.LateRows;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.ArrowRows;
@@ -31,6 +28,9 @@ import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
 import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableStream;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.LateRows;
+import sparkrowtime.topics.TopicBounds;
 
 /**
  * The late rows of a batch: of topics with bounds beside them, and of tables. Used in the query's thread.
@@ -57,7 +57,7 @@ final class LateBatch {
 
   LateBatch(BoundedQuery query) {
     this.query = query;
-    query.beside().unions().forEach((stream, union) -> add(stream.beside(), stream, union));
+    query.topics().unions().forEach((stream, union) -> add(stream.unionId(), stream, union));
     query.spark().logicalPlan().foreach(Scala.each(this::addTable));
     query.spark().logicalPlan().foreach(Scala.each(this::requireOther));
   }
@@ -94,10 +94,10 @@ final class LateBatch {
   }
 
   private static SparkDataStream table(LogicalPlan rows) {
-    if (Beside.leaf(rows) instanceof StreamingExecutionRelation relation && relation.source() instanceof TableStream table) {
+    if (TopicBounds.leaf(rows) instanceof StreamingExecutionRelation relation && relation.source() instanceof TableStream table) {
       return table;
     }
-    throw new ShimMismatch("the bounded source of a table below its filter of late rows, not " + Beside.leaf(rows), null);
+    throw new ShimMismatch("the bounded source of a table below its filter of late rows, not " + TopicBounds.leaf(rows), null);
   }
 
   /** The floor of the batch that is being planned, and where to keep the rows below it. */
@@ -105,8 +105,8 @@ final class LateBatch {
     StreamExecutionContext context = query.spark().getLatestExecutionContext();
     if (context.batchId() != batch) {
       requireKept();
-      query.beside().requireSame(context);
-      query.beside().requireNotWeaker(context);
+      query.topics().requireSame(context);
+      query.topics().requireNotWeaker(context);
       batch = context.batchId();
       late.clear();
     }

@@ -12,9 +12,9 @@ import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
-import sparkrowtime.beside.LateMark;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.topics.LateMark;
 
 /**
  * The physical rule that gives the filter of late rows the floor of its batch: that at the start of the batch, which

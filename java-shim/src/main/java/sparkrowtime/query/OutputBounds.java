@@ -35,14 +35,14 @@ final class OutputBounds {
 
   private final BoundedQuery query;
   private final Definitions definitions;
-  private final Account account;
+  private final QueryStatus status;
   private final CommittedBound committed;
   private boolean warned;
 
   OutputBounds(BoundedQuery query) {
     this.query = query;
     this.definitions = new Definitions(query.spark().logicalPlan());
-    this.account = new Account(query, definitions);
+    this.status = new QueryStatus(query, definitions);
     this.committed = new CommittedBound(query);
   }
 
@@ -55,7 +55,7 @@ final class OutputBounds {
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
     set("rowtime.batchEnd", end());
-    String told = account.of(batchId, plan, batch, floors, bounds);
+    String told = status.of(batchId, plan, batch, floors, bounds);
     committed.publish(batchId, floors, told);
     query.reported(told);
     set("rowtime.account", told);

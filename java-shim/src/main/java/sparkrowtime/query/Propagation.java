@@ -76,7 +76,7 @@ final class Propagation {
 
   /**
    * The time, in microseconds, up to which an operator on raw times has output all results of its rows; null for
-   * other operators, and if it is not known. For accounts.
+   * other operators, and if it is not known. For statuses.
    */
   Long done(StateStoreWriter operator) {
     long id = operator.stateInfo().get().operatorId();

@@ -31,7 +31,7 @@ final class SinkMessage {
           "rowtime.batchEnd",
           "rowtime.outputBounds");
 
-  private static final String ACCOUNT = "rowtime.account";
+  private static final String QUERY_STATUS = "rowtime.account";
 
   private SinkMessage() {}
 
@@ -46,7 +46,7 @@ final class SinkMessage {
       values.put(property, TaskContext.get().getLocalProperty(property));
     }
     if (TaskContext.getPartitionId() == 0) { // once is enough
-      values.put(ACCOUNT, TaskContext.get().getLocalProperty(ACCOUNT));
+      values.put(QUERY_STATUS, TaskContext.get().getLocalProperty(QUERY_STATUS));
     }
     try {
       return MAPPER.writeValueAsBytes(values);

@@ -23,7 +23,7 @@ import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.Questions;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.query.BoundedQuery;
-import sparkrowtime.query.NewsWait;
+import sparkrowtime.query.EventWait;
 import sparkrowtime.read.NativeRead;
 import sparkrowtime.support.ShimMismatch;
 
@@ -95,22 +95,22 @@ final class BoundedStream extends RowtimeStream
 
   /** The end of the next batch; {@code start} if no news have come while the query waited for some. */
   private Offset next(BoundedQuery query, Offset start, boolean unlimited) {
-    NewsWait wait = query.newsWait();
+    EventWait wait = query.eventWait();
     wait.begin(this);
-    Offset end = questions().next(start, unlimited, untold(query.account()));
-    while (start.equals(end) && wait.heard(this, seconds -> questions().news(seconds, wait.beside(this)))) {
+    Offset end = questions().next(start, unlimited, untold(query.status()));
+    while (start.equals(end) && wait.heard(this, seconds -> questions().news(seconds, wait.others(this)))) {
       end = questions().next(start, unlimited, null);
     }
     return end;
   }
 
-  /** The query's account; null if the Python side has been told it. */
-  private String untold(String account) {
-    if (account.equals(told)) {
+  /** The query's status; null if the Python side has been told it. */
+  private String untold(String status) {
+    if (status.equals(told)) {
       return null;
     }
-    told = account;
-    return account;
+    told = status;
+    return status;
   }
 
   @Override
@@ -127,7 +127,7 @@ final class BoundedStream extends RowtimeStream
 
   @Override
   public Map<String, String> metrics(Optional<Offset> latestConsumed) {
-    if (beside() == null) {
+    if (unionId() == null) {
       return metrics;
     }
     Map<String, String> all = new LinkedHashMap<>(metrics);
@@ -164,7 +164,7 @@ final class BoundedStream extends RowtimeStream
 
   @Override
   public void commit(Offset end) {
-    questions().commit(end, BoundedQuery.running().committedBeside(this));
+    questions().commit(end, BoundedQuery.running().committedTopic(this));
   }
 
   /**
@@ -179,7 +179,7 @@ final class BoundedStream extends RowtimeStream
       Offset logged = query == null ? null : query.committed(this);
       if (logged != null) {
         // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
-        questions().commit(stream.deserializeOffset(logged.json()), query.committedBeside(this));
+        questions().commit(stream.deserializeOffset(logged.json()), query.committedTopic(this));
       }
       if (query != null) {
         ended(query);
@@ -193,7 +193,7 @@ final class BoundedStream extends RowtimeStream
   /** Records that the query has ended, and with which error. The Python process may have ended before. */
   private void ended(BoundedQuery query) {
     try {
-      questions().ended(query.account(), query.error());
+      questions().ended(query.status(), query.error());
     } catch (Exception e) {
       LOG.debug("The end of the query could not be recorded in its source.", e);
     }

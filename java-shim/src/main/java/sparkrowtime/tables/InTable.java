@@ -9,8 +9,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.types.StructType;
-import sparkrowtime.beside.LateMark;
-import sparkrowtime.beside.LateRows;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.LateRows;
 
 /** The late rows of a table that has bounds in its commits. They are counted, and kept where the user says so. */
 public final class InTable extends LateMark {

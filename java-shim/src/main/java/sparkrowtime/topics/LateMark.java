@@ -1,4 +1,4 @@
-package sparkrowtime.beside;
+package sparkrowtime.topics;
 
 import java.io.Serializable;
 import org.apache.spark.sql.catalyst.expressions.Expression;

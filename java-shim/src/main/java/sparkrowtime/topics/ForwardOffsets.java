@@ -1,4 +1,4 @@
-package sparkrowtime.beside;
+package sparkrowtime.topics;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;

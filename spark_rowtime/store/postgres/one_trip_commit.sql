@@ -1,9 +1,9 @@
--- The plain commit: the only second writing of what spark_rowtime/store/ledger.py decides. It makes the commit of at most
--- one train, and of a bound, of a producer that is attached and becomes neither late nor complete, with nothing beyond
--- maxAhead; otherwise, and if anything is due, it returns null and changes nothing. Law
--- (tests/store/test_postgres_plain_commit.py): what it makes is what the ledger makes. ERA_COMMITS and ERA_PRODUCERS are
--- those of spark_rowtime/store/postgres/eras.py. A search path of its own would be set and taken back at each call, which
--- costs 3 % of it; so it refuses any other, before it has looked for anything by it.
+-- A commit in one round trip: the only second writing of what spark_rowtime/store/ledger.py decides. It makes the commit
+-- of at most one train, and of a bound, of a producer that is attached and becomes neither late nor complete, with
+-- nothing beyond maxAhead; otherwise, and if anything is due, it returns null and changes nothing. Law
+-- (tests/store/test_postgres_one_trip_commit.py): what it makes is what the ledger makes. ERA_COMMITS and ERA_PRODUCERS
+-- are those of spark_rowtime/store/postgres/eras.py. A search path of its own would be set and taken back at each call,
+-- which costs 3 % of it; so it refuses any other, before it has looked for anything by it.
 CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
     of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
     promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, max_ahead bigint,

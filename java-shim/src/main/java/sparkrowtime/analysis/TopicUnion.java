@@ -26,13 +26,13 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.InTime;
-import sparkrowtime.beside.LateMark;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
+import sparkrowtime.topics.InTime;
+import sparkrowtime.topics.LateMark;
+import sparkrowtime.topics.TopicBounds;
 
 /**
  * The union of a topic with the bounds beside it, as {@code punctuate} writes it, becomes: the union, an automatic
@@ -42,7 +42,7 @@ import sparkrowtime.support.ShimMismatch;
  *
  * <p>Law: the rewriting is idempotent; the relation of the bounds then has an id.
  */
-final class BesideUnion {
+final class TopicUnion {
   static final List<String> PLACE = List.of("topic", "partition", "offset");
 
   private static final String KAFKA = "kafka";
@@ -51,28 +51,28 @@ final class BesideUnion {
   private final StreamingRelationV2 bounds;
   private final LogicalPlan rows;
 
-  private BesideUnion(Union union, StreamingRelationV2 bounds, LogicalPlan rows) {
+  private TopicUnion(Union union, StreamingRelationV2 bounds, LogicalPlan rows) {
     this.union = union;
     this.bounds = bounds;
     this.rows = rows;
   }
 
   static LogicalPlan rewritten(Union union) {
-    LogicalPlan branch = union.resolved() ? Beside.branch(union) : null;
+    LogicalPlan branch = union.resolved() ? TopicBounds.branch(union) : null;
     boolean isNew =
         branch != null
-            && Beside.leaf(branch) instanceof StreamingRelationV2 relation
-            && !relation.extraOptions().containsKey(RowtimeStream.BESIDE_ID);
-    LogicalPlan rows = isNew ? Beside.rows(union, branch) : null;
+            && TopicBounds.leaf(branch) instanceof StreamingRelationV2 relation
+            && !relation.extraOptions().containsKey(RowtimeStream.UNION_ID);
+    LogicalPlan rows = isNew ? TopicBounds.rows(union, branch) : null;
     StreamingRelationV2 topic = rows == null ? null : topic(rows);
     return topic == null
         ? union
-        : new BesideUnion(union, (StreamingRelationV2) Beside.leaf(branch), rows).over(branch, topic);
+        : new TopicUnion(union, (StreamingRelationV2) TopicBounds.leaf(branch), rows).over(branch, topic);
   }
 
   /** The relation of the topic, if the operators above it keep the offset of each row; otherwise null. */
   static StreamingRelationV2 topic(LogicalPlan plan) {
-    return Beside.leaf(plan) instanceof StreamingRelationV2 relation && relation.sourceName().equalsIgnoreCase(KAFKA)
+    return TopicBounds.leaf(plan) instanceof StreamingRelationV2 relation && relation.sourceName().equalsIgnoreCase(KAFKA)
         ? relation
         : null;
   }
@@ -90,7 +90,7 @@ final class BesideUnion {
             AutoWatermark.with(
                 union, List.of(new Project(Scala.seq(columns), marked), new Project(Scala.seq(all), keeping(rows, hidden))));
     List<Attribute> out = Scala.list(wide.output());
-    Attribute time = out.get(place(bounds.extraOptions().get(Beside.OPTION)));
+    Attribute time = out.get(place(bounds.extraOptions().get(TopicBounds.OPTION)));
     LogicalPlan watched = AutoWatermark.on(time, wide);
     Filter filter = new Filter(inTime(id, Scala.list(watched.output())), watched);
     List<NamedExpression> seen = new ArrayList<>(Scala.list(filter.output()).subList(0, rows.output().size()));
@@ -133,9 +133,9 @@ final class BesideUnion {
 
   private StreamingRelationV2 withId(String id, StreamingRelationV2 topic) {
     Map<String, String> options = new HashMap<>(bounds.extraOptions().asCaseSensitiveMap());
-    options.put(RowtimeStream.BESIDE_ID, id);
+    options.put(RowtimeStream.UNION_ID, id);
     if (options.containsKey(WatchedTopic.OPTION)) {
-      Attribute time = Scala.list(rows.output()).get(place(bounds.extraOptions().get(Beside.OPTION)));
+      Attribute time = Scala.list(rows.output()).get(place(bounds.extraOptions().get(TopicBounds.OPTION)));
       options.put(RowtimeStream.WATCHED, new WatchedTopic(rows, topic).described(time));
     }
     return Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
@@ -158,7 +158,7 @@ final class BesideUnion {
   private Invoke inTime(String id, List<Attribute> columns) {
     int shown = rows.output().size();
     List<Attribute> hidden = columns.subList(shown, columns.size());
-    Attribute time = columns.get(place(bounds.extraOptions().get(Beside.OPTION)));
+    Attribute time = columns.get(place(bounds.extraOptions().get(TopicBounds.OPTION)));
     List<Expression> arguments = new ArrayList<>(List.of(time));
     PLACE.forEach(name -> arguments.add(hidden.get(names(hidden).indexOf(name))));
     List<Attribute> kept = Scala.list(bounds.output()).stream().map(a -> (Attribute) a).toList();

@@ -1,8 +1,9 @@
-"""The gate of a stream: a row that never changes, which every transaction on the stream locks before the head.
+"""The locks of a stream, besides that of its row in ``heads``: its row in ``gates``, and two advisory locks.
 
-Those that wait for such a row get it one after the other. Without it, each change of the head's row would wake all that
-wait for the row, and each of them would follow the row to its new version to wait again. The lock of the head is what
-counts, as for a client that does not take the gate; the gate only lets one at a time come that far.
+Every transaction on the stream locks the row in ``gates``, which never changes, before the row in ``heads``. Those that
+wait for the former get it one after the other. Without it, each change of the row in ``heads`` would wake all that wait
+for it, and each of them would follow the row to its new version to wait again. The lock in ``heads`` is what counts, as
+for a client that does not lock the row in ``gates``; that one only lets one at a time come so far.
 
 Law (*nobody waits for a reader*): whoever commits waits for no lock that a user without the rights of a writer can
 have. Anybody who may connect to a database can have any of its advisory locks; a row can be locked by those alone who
@@ -31,16 +32,16 @@ def unread(stream: int) -> Statement:
     return "SELECT pg_try_advisory_xact_lock(%s)", (reading_all(stream),)
 
 
-def enter(stream: int) -> Statement:
-    """Returns the statement that takes the gate until the transaction ends."""
+def lock_stream(stream: int) -> Statement:
+    """Returns the statement that locks the row in ``gates`` until the transaction ends."""
     return "SELECT 1 FROM rowtime.gates WHERE stream = %s FOR NO KEY UPDATE", (stream,)
 
 
-def unregistering(stream: int) -> Statement:
+def no_registration(stream: int) -> Statement:
     """Returns the statement that has a row if no reader registers just now, and keeps it so in the transaction.
 
-    Who registers has a lock on the gate that lets others enter: the function ``rowtime.keep_reader`` takes it. Call it
-    within the gate.
+    Who registers shares a lock on the row in ``gates``: the function ``rowtime.keep_reader`` takes it. Call it
+    when :func:`lock_stream` has run.
     """
     return "SELECT 1 FROM rowtime.gates WHERE stream = %s FOR UPDATE SKIP LOCKED", (stream,)
 

@@ -5,32 +5,32 @@ import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
-import sparkrowtime.beside.Beside;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
+import sparkrowtime.topics.TopicBounds;
 
 /**
  * Refuses {@code punctuate} where the offset of a row is not known, where its time can be NULL, or where the stream of
  * bounds could not keep a late row.
  */
-final class RefuseBeside {
+final class RefuseTopics {
   private final Definitions definitions;
 
-  private RefuseBeside(LogicalPlan plan) {
+  private RefuseTopics(LogicalPlan plan) {
     definitions = new Definitions(plan);
   }
 
   static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(new RefuseBeside(plan)::checkNode));
+    plan.foreach(Scala.each(new RefuseTopics(plan)::checkNode));
   }
 
   private void checkNode(LogicalPlan node) {
-    LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
+    LogicalPlan branch = node instanceof Union union ? TopicBounds.branch(union) : null;
     if (branch != null) {
-      LogicalPlan rows = Beside.rows((Union) node, branch);
-      StreamingRelationV2 bounds = (StreamingRelationV2) Beside.leaf(branch);
-      String time = bounds.extraOptions().get(Beside.OPTION);
+      LogicalPlan rows = TopicBounds.rows((Union) node, branch);
+      StreamingRelationV2 bounds = (StreamingRelationV2) TopicBounds.leaf(branch);
+      String time = bounds.extraOptions().get(TopicBounds.OPTION);
       if (rows == null) {
         throw refused(time, "Spark has made its union with the bounds one with another union. Put a filter between them");
       }
@@ -43,9 +43,9 @@ final class RefuseBeside {
   private static void checkOperators(LogicalPlan plan, String time) {
     if (plan instanceof EventTimeWatermark) {
       throw refused(time, "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
-    } else if (Beside.passes(plan)) {
+    } else if (TopicBounds.passes(plan)) {
       checkOperators(plan.children().apply(0), time);
-    } else if (BesideUnion.topic(plan) == null) {
+    } else if (TopicUnion.topic(plan) == null) {
       throw refused(
           time,
           source(plan)
@@ -77,7 +77,7 @@ final class RefuseBeside {
     for (Object column : Scala.list(bounds.output())) {
       if (column instanceof Attribute a && !a.nullable() && !Rowtime.isRowtime(a)) {
         throw refused(
-            bounds.extraOptions().get(Beside.OPTION),
+            bounds.extraOptions().get(TopicBounds.OPTION),
             "the stream of the bounds has the column " + a.name() + " NOT NULL, but it keeps late rows, of which that"
                 + " column may be NULL. Create it with nullable columns, or with rowtime alone");
       }

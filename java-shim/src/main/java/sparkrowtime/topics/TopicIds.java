@@ -1,4 +1,4 @@
-package sparkrowtime.beside;
+package sparkrowtime.topics;
 
 import java.util.Collection;
 import java.util.HashMap;

@@ -1,10 +1,10 @@
-"""The account of a query: its keys, and what they say. java-shim/README.md describes the JSON."""
+"""The status of a query: its keys, and what they say. java-shim/README.md describes the JSON."""
 
 from dataclasses import dataclass
 
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import WRITER, Account, Snapshot
+from spark_rowtime.store.base import WRITER, ReportedStatus, Snapshot
 from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import to_interval
 
@@ -68,7 +68,7 @@ class QueryOperator:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryAccount:
+class QueryStatus:
     """What a query has told of its last batch. ``unseen``: microseconds of uptime since then.
 
     ``output`` has the floors of its output columns, ``lost`` where a column has lost its bound. ``column`` is the one
@@ -110,18 +110,18 @@ class QueryAccount:
         return self.state == RUNNING and self.unseen > GONE_MICROS
 
     @classmethod
-    def of(cls, account: Account | None) -> "QueryAccount | None":
-        """Reads an account; None if there is none, or if it is not of a query of a version that is known.
+    def of(cls, status: ReportedStatus | None) -> "QueryStatus | None":
+        """Reads a status; None if there is none, or if it is not of a query of a version that is known.
 
         Law: whatever somebody has written there, each part has its type, and its times can be shown.
         """
         try:
-            return None if account is None else cls._parsed(Stranger.of_text(account.content), account.unseen)
+            return None if status is None else cls._parsed(Stranger.of_text(status.content), status.unseen)
         except (ValueError, RowtimeError):
             return None
 
     @classmethod
-    def _parsed(cls, given: Stranger, unseen: int) -> "QueryAccount":
+    def _parsed(cls, given: Stranger, unseen: int) -> "QueryStatus":
         output, lost = given.part("output"), given.part("lost")
         return cls(
             _required(given.text("query")),
@@ -195,5 +195,5 @@ def _window(given: Stranger) -> dict[str, int]:
 
 def query_names(snapshot: Snapshot) -> dict[str, str | None]:
     """The names of the queries that write the stream, by their producers."""
-    told = {account.name: QueryAccount.of(account) for account in snapshot.accounts if account.role == WRITER}
+    told = {status.name: QueryStatus.of(status) for status in snapshot.statuses if status.role == WRITER}
     return {producer: query.name for producer, query in told.items() if query is not None}

@@ -1,4 +1,4 @@
-"""The plain commit: the server decides a commit in one round trip, by a function of the database.
+"""A commit in one round trip: the server decides it, by a function of the database.
 
 It is for what nearly every commit is: at most one train, in the database, and a bound, of a producer that is attached
 and becomes neither late nor too far ahead. The function locks the stream, checks that the commit is such a one, and
@@ -18,7 +18,7 @@ from spark_rowtime.types.timestamps import END
 
 FUNCTION = (
     files(__package__)
-    .joinpath("plain_commit.sql")
+    .joinpath("one_trip_commit.sql")
     .read_text("utf-8")
     .replace("ERA_COMMITS,", f"{ERA_COMMITS},")
     .replace("ERA_PRODUCERS *", f"{ERA_PRODUCERS} *")
@@ -36,11 +36,11 @@ class Landed(NamedTuple):
     train_bytes: int
 
 
-def is_plain(commit: Commit, settings: StreamSettings) -> bool:
+def one_trip_suffices(commit: Commit, settings: StreamSettings) -> bool:
     """Returns whether the server may decide the commit."""
     if settings.maxLag is not None or len(commit.trains) > 1 or (commit.floor is not None and commit.floor >= END):
         return False
-    if commit.idle or commit.rejected or commit.bounds or commit.keys is not None or commit.account is not None:
+    if commit.idle or commit.rejected or commit.bounds or commit.keys is not None or commit.query_status is not None:
         return False
     if not commit.trains:
         return settings.boundsBeforeRows and commit.floor is not None
@@ -51,7 +51,7 @@ def is_plain(commit: Commit, settings: StreamSettings) -> bool:
 def call(
     commit: Commit, stream: int, name: str, settings: StreamSettings, replaced: Reading | None, wall: int | None
 ) -> tuple[str, tuple[Any, ...]]:
-    """Returns the statement for a commit that is plain.
+    """Returns the statement for a commit for which one round trip suffices.
 
     ``replaced``: a reading that replaces the database's clock; ``wall``: one that replaces its wall clock.
     """

@@ -5,7 +5,7 @@ import base64
 import pyarrow as pa
 from unit_support import new_stream, us, when
 
-from spark_rowtime.spark.late_beside import keep_late
+from spark_rowtime.spark.topic_late_rows import keep_late
 from spark_rowtime.store import open_store
 from spark_rowtime.types.values import FIRST_TIME, LAST_TIME
 

@@ -1,4 +1,4 @@
-package sparkrowtime.beside;
+package sparkrowtime.topics;
 
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -47,6 +47,6 @@ public final class InTime extends LateMark {
 
   @Override
   public String toString() {
-    return "beside[" + id() + "]";
+    return "topicBounds[" + id() + "]";
   }
 }

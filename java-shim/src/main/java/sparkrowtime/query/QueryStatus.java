@@ -35,28 +35,28 @@ import sparkrowtime.tables.TableStream;
  * people who ask why there is no output; java-shim/README.md lists its keys. Made in the query's thread when a
  * batch is planned. One object serves all batches of a run.
  *
- * <p>Law: nothing that the query computes depends on an account.
+ * <p>Law: nothing that the query computes depends on a status.
  */
-final class Account {
+final class QueryStatus {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final int MOST_CHARACTERS = 300;
   private static final int MOST_OFFSETS_CHARACTERS = 20_000;
 
   private final MicroBatchExecution spark;
-  private final BesideBatch beside;
+  private final TopicBatch topics;
   private final LogicalPlan written;
   private final SourcePlaces places;
   private final WindowGrid grid;
 
-  Account(BoundedQuery query, Definitions definitions) {
+  QueryStatus(BoundedQuery query, Definitions definitions) {
     this.spark = query.spark();
-    this.beside = query.beside();
+    this.topics = query.topics();
     this.written = spark.logicalPlan().children().apply(0);
     this.places = new SourcePlaces(spark.logicalPlan());
     this.grid = new WindowGrid(definitions, spark.logicalPlan());
   }
 
-  /** The account of a run that has not planned a batch. */
+  /** The status of a run that has not planned a batch. */
   static ObjectNode ofRun(MicroBatchExecution spark) {
     ObjectNode json = MAPPER.createObjectNode();
     return json.put("query", spark.id().toString()).put("name", spark.name()).put("run", spark.runId().toString());
@@ -73,7 +73,7 @@ final class Account {
     ArrayNode sources = json.putArray("sources");
     places.forEach(
         (stream, above) -> {
-          if (!beside.isTopic(stream)) {
+          if (!topics.isTopic(stream)) {
             source(sources.addObject(), stream, above);
           }
         });
@@ -90,8 +90,8 @@ final class Account {
       if (end != null) {
         source.set("position", position(ours, end));
       }
-      if (ours.beside() != null) {
-        topics(source, beside.topic(ours));
+      if (ours.unionId() != null) {
+        topics(source, topics.topic(ours));
       }
     } else {
       source.put("other", cut(stream.toString()));
@@ -114,8 +114,8 @@ final class Account {
   /** Of bounds beside topics, the floor counts that the topics have reached. */
   private JsonNode position(RowtimeStream stream, Offset end) {
     ObjectNode position = OffsetJson.position(end.json());
-    if (stream.beside() != null) {
-      long floor = beside.floor(spark.getLatestExecutionContext().endOffsets(), stream);
+    if (stream.unionId() != null) {
+      long floor = topics.floor(spark.getLatestExecutionContext().endOffsets(), stream);
       position.put("floor", floor == Bound.UNKNOWN_YET ? null : (Long) EndOfTime.published(floor));
     }
     return position;

@@ -1,4 +1,4 @@
-package sparkrowtime.beside;
+package sparkrowtime.topics;
 
 import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -17,11 +17,11 @@ import sparkrowtime.support.Scala;
  * of two inputs: the first is the stream of bounds, read with option {@value #OPTION} and without its rows, so that
  * its position is in the offset log; the second is the rows of the topics.
  */
-public final class Beside {
+public final class TopicBounds {
   /** The option of the stream of bounds: the column of the rows that gets its watermark. */
   public static final String OPTION = "beside";
 
-  private Beside() {}
+  private TopicBounds() {}
 
   /** The branch of the bounds; null if the union is another one. */
   public static LogicalPlan branch(Union union) {
@@ -48,6 +48,6 @@ public final class Beside {
     return leaf instanceof StreamingRelationV2 relation && relation.extraOptions().containsKey(OPTION)
         || leaf instanceof StreamingDataSourceV2ScanRelation scan
             && scan.stream() instanceof RowtimeStream stream
-            && stream.beside() != null;
+            && stream.unionId() != null;
   }
 }

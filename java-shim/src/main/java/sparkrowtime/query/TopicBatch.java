@@ -11,9 +11,6 @@ import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRe
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
-import sparkrowtime.beside.Beside;
-import sparkrowtime.beside.ForwardOffsets;
-import sparkrowtime.beside.TopicIds;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.python.OffsetJson;
@@ -21,13 +18,16 @@ import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
+import sparkrowtime.topics.ForwardOffsets;
+import sparkrowtime.topics.TopicBounds;
+import sparkrowtime.topics.TopicIds;
 
 /**
  * The streams of bounds beside topics in one run of a query. Used in the query's thread.
  *
  * <p>Law: the floor of such a stream is a function of two offsets in the log, its own and that of the topics.
  */
-final class BesideBatch {
+final class TopicBatch {
   private final BoundedQuery query;
   private final Map<RowtimeStream, Union> unions = new LinkedHashMap<>();
   private final Map<RowtimeStream, SparkDataStream> topics = new LinkedHashMap<>();
@@ -35,16 +35,16 @@ final class BesideBatch {
   private final Map<RowtimeStream, String> asked = new HashMap<>();
   private boolean compared;
 
-  BesideBatch(BoundedQuery query) {
+  TopicBatch(BoundedQuery query) {
     this.query = query;
     query.spark().logicalPlan().foreach(Scala.each(this::add));
   }
 
   private void add(LogicalPlan node) {
-    LogicalPlan branch = node instanceof Union union ? Beside.branch(union) : null;
+    LogicalPlan branch = node instanceof Union union ? TopicBounds.branch(union) : null;
     if (branch != null) {
-      RowtimeStream stream = (RowtimeStream) ((StreamingDataSourceV2ScanRelation) Beside.leaf(branch)).stream();
-      LogicalPlan leaf = Beside.leaf(Beside.rows((Union) node, branch));
+      RowtimeStream stream = (RowtimeStream) ((StreamingDataSourceV2ScanRelation) TopicBounds.leaf(branch)).stream();
+      LogicalPlan leaf = TopicBounds.leaf(TopicBounds.rows((Union) node, branch));
       unions.put(stream, (Union) node);
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {

@@ -1,4 +1,4 @@
-"""Keeps the late rows of topics in the stream of bounds beside them."""
+"""Keeps the late rows of topics in the stream that has their bounds."""
 
 import base64
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store.base import Rejected, Store
-from spark_rowtime.store.query_account import QUERY_PRODUCER
+from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.types.schema import ROWTIME, rejected_to_schema
 from spark_rowtime.types.values import FIRST_TIME, LAST_TIME
 

@@ -1,4 +1,4 @@
-"""NewsOfStreams: one source of a query waits for news of all streams that the query reads."""
+"""EventWait: one source of a query waits for events of all streams that the query reads."""
 
 import threading
 from collections.abc import Sequence
@@ -10,20 +10,20 @@ WAIT_SECONDS = 0.5
 """The longest time for which a thread does not see that the query has ended, or waits after an error."""
 
 
-class NewsOfStreams:
+class EventWait:
     """Waits for events of several streams, with a thread for each.
 
-    Law: an event that is committed after the object was made ends a wait, this one or the next. Who was told of news
+    Law: an event that is committed after the object was made ends a wait, this one or the next. Whoever was woken
     looks at all streams again.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._found, self._ended = threading.Event(), threading.Event()
         for path in dict.fromkeys(paths):
-            threading.Thread(target=self._run, args=(path,), name="rowtime-news", daemon=True).start()
+            threading.Thread(target=self._run, args=(path,), name="rowtime-events", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
-        """Returns whether news have come since the last call that said so, or come within this time."""
+        """Returns whether an event has come since the last call that said so, or comes within this time."""
         found = self._found.wait(seconds)
         self._found.clear()
         return found
@@ -33,7 +33,7 @@ class NewsOfStreams:
         self._ended.set()
 
     def _run(self, path: str) -> None:
-        """An error is news, too: the stream's own source shows it."""
+        """An error ends a wait, too: the stream's own source shows it."""
         while not self._ended.is_set():
             try:
                 self._watch(path)

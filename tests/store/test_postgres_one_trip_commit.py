@@ -1,4 +1,4 @@
-"""A plain commit takes one round trip. The server decides it as a transaction would, or leaves it to one."""
+"""A commit that needs only one round trip: the server decides it as a transaction would, or leaves it to one."""
 
 import itertools
 import random
@@ -14,7 +14,7 @@ from spark_rowtime.errors import ProducerFencedError, RowtimeAheadError, Rowtime
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
-from spark_rowtime.store.postgres import plain_commit
+from spark_rowtime.store.postgres import one_trip_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.types.timestamps import wall_clock
@@ -27,7 +27,7 @@ Open = Callable[[], PostgresStore]
 @pytest.fixture
 def open_here(postgres: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
     """A function that opens one stream again at each call."""
-    path, opened = postgres.url(f"plain/{request.node.name}"), []
+    path, opened = postgres.url(f"one-trip/{request.node.name}"), []
     create_store(path, SCHEMA, StreamSettings())
 
     def open_again() -> PostgresStore:
@@ -46,8 +46,8 @@ def outcomes(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     found: list[bool] = []
 
     def note(row: Any) -> Any:
-        found.append(plain_commit.landed(row) is not None)
-        return plain_commit.landed(row)
+        found.append(one_trip_commit.landed(row) is not None)
+        return one_trip_commit.landed(row)
 
     monkeypatch.setattr(postgres_store, "landed", note)
     return found
@@ -95,8 +95,8 @@ def test_whatever_another_has_changed_meanwhile_counts(open_here: Open, outcomes
     assert other.head().rows == 5 + (event == "commit")
 
 
-def test_what_is_too_far_ahead_of_the_clock_of_the_server_is_not_plain(postgres: Any, outcomes: list[bool]) -> None:
-    path, hour = postgres.url("plain/ahead"), 3600 * SECOND
+def test_what_is_too_far_ahead_of_the_clock_of_the_server_takes_more_trips(postgres: Any, outcomes: list[bool]) -> None:
+    path, hour = postgres.url("one-trip/ahead"), 3600 * SECOND
     create_store(path, SCHEMA, StreamSettings(maxAhead=hour))
     with open_store(path) as store:
         writer, ahead = Writer(store, "a"), (wall_clock() - START) // SECOND
@@ -171,7 +171,7 @@ def test_random_commits_give_what_memory_gives(
 
     With ``maxLag`` the server decides none of them.
     """
-    path, dice = postgres.url(f"plain/random/{''.join(how)}{seed}"), random.Random(seed)
+    path, dice = postgres.url(f"one-trip/random/{''.join(how)}{seed}"), random.Random(seed)
     create_store(path, SCHEMA, StreamSettings(**how))
     model = MemoryStore("memory://model", SCHEMA, StreamSettings(**how))
     with open_store(path) as store, open_store(path) as beside:
@@ -298,9 +298,9 @@ def test_the_function_makes_what_the_ledger_makes(
 ) -> None:
     """The same head, the same producers, the same refusals; also of wrong epochs and numbers, and when time is up."""
     number = next(NUMBERS)
-    plain, decided = (Twin(postgres.url(f"plain/twins/{number}/{which}"), how) for which in "ab")
-    with plain.store, decided.store:
-        decided.store._commit_plainly = lambda _: None
+    server, decided = (Twin(postgres.url(f"one-trip/twins/{number}/{which}"), how) for which in "ab")
+    with server.store, decided.store:
+        decided.store._commit_in_one_trip = lambda _: None
         for step in [*(("attach", name, "x", None) for name in "ab"), *history]:
-            assert plain.run(*step) == decided.run(*step), step
-            assert plain.rows(postgres) == decided.rows(postgres), step
+            assert server.run(*step) == decided.run(*step), step
+            assert server.rows(postgres) == decided.rows(postgres), step

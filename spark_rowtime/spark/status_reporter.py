@@ -1,4 +1,4 @@
-"""QueryReport: what a query tells about itself is kept in the streams that it reads."""
+"""StatusReporter: what a query tells about itself is kept in the streams that it reads."""
 
 import json
 import logging
@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store.base import READER, Store
-from spark_rowtime.store.query_account import FAILED, REPORT_SECONDS, RUNNING, STOPPED
+from spark_rowtime.store.query_status import FAILED, REPORT_SECONDS, RUNNING, STOPPED
 from spark_rowtime.types.short_repr import short_error
 
 LOG = logging.getLogger("spark_rowtime")
@@ -16,30 +16,30 @@ LEAST_SECONDS = 0.2
 """The least number of seconds between two reports, so that a query with many short batches writes few of them."""
 
 
-class QueryReport:
-    """Reports a query's account to the store of one of its sources, as long as the process of the source lives.
+class StatusReporter:
+    """Reports a query's status to the store of one of its sources, as long as the process of the source lives.
 
     A thread writes it: soon after a batch, and every ``REPORT_SECONDS`` while there is no batch, or a long one. So who
-    reads the account knows whether the query lives. The query's thread never waits for it.
+    reads the status knows whether the query lives. The query's thread never waits for it.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._account: dict[str, Any] = {}
+        self._status: dict[str, Any] = {}
         self._changed, self._ended = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
-    def running(self, account: str) -> None:
-        """Takes the account of the query's last batch."""
-        self._take(account)
+    def running(self, status: str) -> None:
+        """Takes the status of the query's last batch."""
+        self._take(status)
         self._changed.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="rowtime-report", daemon=True)
             self._thread.start()
 
-    def ended(self, account: str, error: str | None) -> None:
+    def ended(self, status: str, error: str | None) -> None:
         """Reports that the query has stopped, or failed with an error."""
-        self._take(account)
+        self._take(status)
         self._end(error)
 
     def close(self) -> None:
@@ -59,17 +59,17 @@ class QueryReport:
         self._changed.set()
         if self._thread is not None:
             self._thread.join()
-        if self._account:
+        if self._status:
             self._write({"state": STOPPED if error is None else FAILED, "error": error})
 
-    def _take(self, account: str) -> None:
-        new: dict[str, Any] = json.loads(account)
-        before = self._account or self._stored(new["query"])
-        self._account = new if "batch" in new else {**before, **new}
+    def _take(self, status: str) -> None:
+        new: dict[str, Any] = json.loads(status)
+        before = self._status or self._stored(new["query"])
+        self._status = new if "batch" in new else {**before, **new}
 
     def _stored(self, query: str) -> dict[str, Any]:
-        """The account of the query's last run, which stands until this run has a batch."""
-        found = [a.content for a in self._store.snapshot().accounts if (a.role, a.name) == (READER, query)]
+        """The status of the query's last run, which stands until this run has a batch."""
+        found = [a.content for a in self._store.snapshot().statuses if (a.role, a.name) == (READER, query)]
         return dict(json.loads(found[0])) if found else {}
 
     def _run(self) -> None:
@@ -82,8 +82,8 @@ class QueryReport:
             self._ended.wait(LEAST_SECONDS)
 
     def _write(self, state: dict[str, Any]) -> None:
-        account = {**self._account, **state}
+        status = {**self._status, **state}
         try:
-            self._store.report(READER, account["query"], json.dumps(account, ensure_ascii=False))
+            self._store.put_status(READER, status["query"], json.dumps(status, ensure_ascii=False))
         except RowtimeError:
-            LOG.debug("The account of query %s could not be written", account["query"], exc_info=True)
+            LOG.debug("The status of query %s could not be written", status["query"], exc_info=True)

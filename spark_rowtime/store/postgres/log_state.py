@@ -1,4 +1,4 @@
-"""The head of a stream: the one row that every transaction on the stream locks first, and that decides its order."""
+"""The state of a stream's log: its row in ``rowtime.heads``, which every transaction locks, and which orders them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ from spark_rowtime.store.steady_clock import Reading
 
 
 @dataclass(slots=True)
-class HeadRow:
+class LogState:
     """The columns of ``rowtime.heads``, besides the stream's id and name."""
 
     seq: int
@@ -61,7 +61,7 @@ class HeadRow:
         self.due = uptime if self.due is None else min(self.due, uptime)
 
 
-COLUMNS = [field.name for field in fields(HeadRow)]
+COLUMNS = [field.name for field in fields(LogState)]
 _VALUES = attrgetter(*COLUMNS)
 CLOCK = (
     "extract(epoch FROM pg_postmaster_start_time())::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
@@ -78,13 +78,13 @@ UPDATE = (
 POSITION = f"SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
 
 
-def loaded(row: Sequence[Any]) -> tuple[HeadRow, Reading]:
+def loaded(row: Sequence[Any]) -> tuple[LogState, Reading]:
     """Returns the head, and the reading of the database's clock, that SELECT or LOCK gave."""
     *columns, boot, micros = row
-    return HeadRow(*columns), Reading(boot, micros)
+    return LogState(*columns), Reading(boot, micros)
 
 
-def values(head: HeadRow) -> tuple[Any, ...]:
+def values(head: LogState) -> tuple[Any, ...]:
     """Returns the values for UPDATE, apart from the stream."""
     found: tuple[Any, ...] = _VALUES(head)
     return found

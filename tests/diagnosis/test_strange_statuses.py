@@ -1,4 +1,4 @@
-"""Accounts are data of whoever may write one: no content of them makes a question fail in another way than it may."""
+"""Statuses are data of whoever may write one: no content of them makes a question fail in another way than it may."""
 
 import contextlib
 import json
@@ -56,7 +56,7 @@ def changed(value: Any, place: tuple[Any, ...], new: Any) -> Any:
 
 
 def asked(path: str, source: str) -> None:
-    """All that answers with accounts."""
+    """All that answers with statuses."""
     token = rt.openSink(source, producer="feed", lease=None).flush()
     for ask in (
         lambda: dump(rt.why(path).toJson()),
@@ -72,15 +72,15 @@ def asked(path: str, source: str) -> None:
 @pytest.mark.search
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(places(QUERY)), st.sampled_from(places(HOSTED)), STRANGE, st.booleans())
-def test_no_account_breaks_a_question(of_query: Any, of_host: Any, strange: Any, raw: bool) -> None:
+def test_no_status_breaks_a_question(of_query: Any, of_host: Any, strange: Any, raw: bool) -> None:
     source, path = (f"memory://{uuid.uuid4()}" for _ in range(2))
     for one in (source, path):
         rt.createStream(one, "rowtime TIMESTAMP NOT NULL, n BIGINT")
     told = changed(QUERY, ("sources", 0, "path"), source)
     query = json.dumps(changed(told, of_query, strange))
     store = open_store(path)
-    store.commit(Writer(store, "spark-q").commit([1], account=query))
-    store.report(HOST, "feed", "\x7f{" if raw else json.dumps(changed(HOSTED, of_host, strange)))
+    store.commit(Writer(store, "spark-q").commit([1], query_status=query))
+    store.put_status(HOST, "feed", "\x7f{" if raw else json.dumps(changed(HOSTED, of_host, strange)))
     open_store(source).report(READER, "q", query)
     asked(path, source)
 
@@ -93,12 +93,12 @@ FAR = {"sources": [{"path": "?", "position": {**POSITION, "floor": LIMITS[3]}}],
     [{"query": []}, {"output": {"rowtime": "x"}}, {"sources": {}}, {"operators": [{**OPERATOR, "window": 5}]}, FAR],
     ids=str,
 )
-def test_accounts_that_broke_a_question_once(told: dict[str, Any]) -> None:
+def test_statuses_that_broke_a_question_once(told: dict[str, Any]) -> None:
     source, path = (f"memory://{uuid.uuid4()}" for _ in range(2))
     for one in (source, path):
         rt.createStream(one, "rowtime TIMESTAMP NOT NULL, n BIGINT")
     strange = json.dumps({**QUERY, **told}).replace("memory://none", source).replace('"?"', f'"{source}"')
     with contextlib.closing(open_store(path)) as store:
-        store.commit(Writer(store, "spark-q").commit([1], account=strange))
-        store.report(HOST, "feed", '{"producers": 5, "restarts": [], "error": 1}')
+        store.commit(Writer(store, "spark-q").commit([1], query_status=strange))
+        store.put_status(HOST, "feed", '{"producers": 5, "restarts": [], "error": 1}')
     asked(path, source)

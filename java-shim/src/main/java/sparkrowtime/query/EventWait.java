@@ -20,7 +20,7 @@ import sparkrowtime.support.Scala;
  * were none. Between two questions it sees whether the query is stopped, or asked whether it has processed all rows.
  * Where the query also has other sources, whose news nobody can tell, the wait is one short question.
  */
-public final class NewsWait {
+public final class EventWait {
   private static final double SHORTEST_SECONDS = 0.005;
   private static final double LONGEST_SECONDS = 0.2;
   private static final long TURN_NANOS = TimeUnit.SECONDS.toNanos(2);
@@ -30,7 +30,7 @@ public final class NewsWait {
   private double seconds = SHORTEST_SECONDS;
   private long end;
 
-  public NewsWait(MicroBatchExecution execution) {
+  public EventWait(MicroBatchExecution execution) {
     this.execution = execution;
   }
 
@@ -64,7 +64,7 @@ public final class NewsWait {
   }
 
   /** The paths of the query's other rowtime streams. */
-  public Set<String> beside(RowtimeStream stream) {
+  public Set<String> others(RowtimeStream stream) {
     Set<String> paths = new LinkedHashSet<>();
     for (SparkDataStream source : sources()) {
       if (source != stream && source instanceof RowtimeStream other && other.path() != null) {
