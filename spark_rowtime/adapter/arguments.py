@@ -96,8 +96,8 @@ def _value(name: str, key: str, text: str, annotation: Any) -> Any:
     except (ValueError, KeyError):
         pass
     raise InvalidOptionError(
-        f"The argument {key!r} of adapter {name!r} must be {what}; its text is not. (Arguments are not shown: they may "
-        "be secret.)",
+        f"The argument {key!r} of adapter {name!r} must be {what}, and its text is not. (Arguments are not shown: "
+        "they may be secret.)",
         adapter=name,
         option=key,
     )

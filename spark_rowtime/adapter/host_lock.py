@@ -31,7 +31,8 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
             lock = Descriptor(_opened(folder, name, mode))
     except OSError as error:
         raise StoreUnavailableError(
-            f"The lock of a hosted adapter, {folder / name}, cannot be opened: {error}."
+            f"The lock of a hosted adapter, {folder / name}, cannot be opened: {error}. Check the "
+            "free space and the permissions of the folder."
         ) from error
     try:
         while not _locked(lock.fd):

@@ -77,4 +77,6 @@ def _import(module: str, spec: str) -> Any:
             spec=spec,
         ) from None
     except Exception as error:
-        raise InvalidOptionError(f"{spec!r} fails at its import: {type(error).__name__}: {error}.") from error
+        raise InvalidOptionError(
+            f"{spec!r} fails at its import: {type(error).__name__}: {error}. Correct the module."
+        ) from error

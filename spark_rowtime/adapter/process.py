@@ -71,7 +71,8 @@ class AdapterProcess:
             self._printer.join(timeout=1)
             output = "".join(self._last).strip() or "(nothing)"
             raise RowtimeError(
-                f"The process of adapter {self._spec!r} ended with code {code}. It said last:\n{output}",
+                f"The process of adapter {self._spec!r} ended with code {code}. Correct what its last output "
+                f"shows, and start the query again:\n{output}",
                 adapter=self._spec,
                 code=code,
             )

@@ -112,7 +112,10 @@ class AirflowAsset:
         )
         token = str(answer.get("access_token") or answer.get("jwt_token") or "")
         if not token:
-            raise NotTakenError("Airflow's /auth/token has returned no token", temporary=False)
+            raise NotTakenError(
+                "Airflow's /auth/token has returned no token: check the user, and that this is the address of Airflow",
+                temporary=False,
+            )
         self._client.secrets.append(token)
         return token
 
@@ -123,7 +126,8 @@ class AirflowAsset:
             return dict(json.loads(answer.body))
         except (ValueError, TypeError):
             raise NotTakenError(
-                f"{method} {path} was not answered with JSON: is this Airflow?", temporary=False
+                f"{method} {path} was not answered with JSON, so this is probably not Airflow: check the address",
+                temporary=False,
             ) from None
 
     def close(self) -> None:

@@ -94,7 +94,11 @@ class Headers:
         for name, value in headers.items():
             option = f"The header {name!r}"
             if not isinstance(name, str) or not name.isascii() or not name.replace("-", "").isalnum():
-                raise InvalidOptionError(f"{name!r} is not the name of a header.", option="headers", value=str(name))
+                raise InvalidOptionError(
+                    f"{name!r} is not the name of a header. Such a name has letters, digits and '-', as in 'X-Team'.",
+                    option="headers",
+                    value=str(name),
+                )
             if not isinstance(value, str) or not value.isprintable() or not value.isascii():
                 raise InvalidOptionError(
                     f"{option} must have one line of ASCII text as its value.", option="headers", value=name
@@ -102,7 +106,8 @@ class Headers:
             template = Template(value, option, names)
             if not all(secret.isascii() for secret in template.secrets):
                 raise InvalidOptionError(
-                    f"{option} gets characters from the environment that are not ASCII.", option="headers"
+                    f"{option} gets characters that are not ASCII from an environment variable. Set it to ASCII text.",
+                    option="headers",
                 )
             self._values[name.lower()] = template
 

@@ -61,7 +61,9 @@ def named_target(to: Any, unit: Unit, options: Mapping[str, Any]) -> NamedTarget
     kind, place = _kind_and_place(to)
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(given.get("headers", {}), Mapping):
-        raise InvalidOptionError("headers must be a dict of names and values.", option="headers")
+        raise InvalidOptionError(
+            "headers must be a dict of names and values, such as {'X-Team': 'sales'}.", option="headers"
+        )
     _require_options(kind, given)
     if kind == "success-file":
         require_local(place)

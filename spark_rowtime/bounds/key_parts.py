@@ -74,7 +74,10 @@ class KeyParts:
         try:
             return pa.ipc.read_record_batch(pa.py_buffer(part), self._schema)
         except pa.ArrowException as error:
-            raise StoreCorruptError(f"The bounds of a producer's values cannot be read ({error}).") from error
+            raise StoreCorruptError(
+                f"The stored bounds of a producer's values (inOrderPer) are damaged: {error}. Restore the stream from "
+                "a copy; `rowtime check` says what is still readable."
+            ) from error
 
 
 def _narrow(numbers: Floors) -> bytes:

@@ -202,7 +202,7 @@ class GatheringSink:
     def _require_open(self) -> None:
         if self._ended:
             raise SinkClosedError(
-                f"The sink into {self.target} is of no more use: {self._ended}. Open another one; a drain into it "
+                f"The sink into {self.target} has ended: {self._ended}. Open another one; a drain into it "
                 "continues at the table's position.",
                 path=self.target,
             )

@@ -122,10 +122,10 @@ class CutFloors:
 
 def _put_back(path: str, producer: str, passed: int) -> DataLostError:
     return DataLostError(
-        f"This query has told {path} that it needs no cuts up to event {passed}, but now its offsets lie below cuts of "
-        f"producer {producer!r} up to there, which were folded since: an older checkpoint, or topics with smaller "
-        "offsets, have been put in the place of its own. Its batches would get weaker bounds than they had. "
-        "Start the query with a new checkpoint.",
+        f"The offsets of this query have gone back. It was registered with {path} as having passed event {passed}, so "
+        f"the cuts of producer {producer!r} up to event {passed} were folded into one, and its offsets lie below them "
+        "now: an older checkpoint has taken the place of its own, or a topic with smaller offsets. Its batches would "
+        "get weaker bounds than they had. Start the query with a new checkpoint.",
         path=path,
         producer=producer,
         asked=passed,
@@ -134,9 +134,10 @@ def _put_back(path: str, producer: str, passed: int) -> DataLostError:
 
 def _folded(path: str, read: int) -> DataLostError:
     return DataLostError(
-        f"Cuts in {path} behind event {read} were folded before this query has read them: it is not registered, since "
-        "its checkpoint is a temporary one or its user may not write, and registered queries have passed them. "
-        "Start the query again; with a checkpointLocation, and the right to register, it is waited for.",
+        f"Cuts in {path} after event {read} were folded into one before this query had read them. Registered queries "
+        "had passed them, and this query is not registered: its checkpoint is temporary, or its user may not write to "
+        "the stream. Start the query again. With a checkpointLocation, and the right to register, the stream waits for "
+        "it.",
         path=path,
         asked=read,
     )

@@ -35,7 +35,8 @@ def with_watermark(function: StateFunction, watermark_ms: int) -> StateFunction:
     def called(key: Any, values: Any, state: GroupState) -> Iterator[Any]:
         if not hasattr(state, _WATERMARK):
             raise ShimMismatchError(
-                f"PySpark's GroupState has no {_WATERMARK}: this version of PySpark is not supported."
+                f"PySpark's GroupState has no {_WATERMARK}: this version of PySpark is not supported. Install one "
+                "of Spark 4.0 to 4.3."
             )
         if not state.hasTimedOut:
             setattr(state, _WATERMARK, min(watermark_ms, getattr(state, _WATERMARK)))

@@ -62,7 +62,7 @@ def usable_location(stored: str, path: str, endpoint: str) -> str:
         if to_location(location) != location:
             raise _wrong(short_repr(stored), "is not in its normal form")
     except (InvalidOptionError, ValueError, AttributeError) as error:
-        raise StoreCorruptError(f"The location that is stored of {path} is none: {error}", path=path) from None
+        raise StoreCorruptError(f"The stored location of {path} is not valid: {error}", path=path) from None
     if server and server.get("endpoint_override") != urlparse(endpoint).netloc:
         raise StoreUnavailableError(
             f"The location of {path} names a server: {server}. What is stored does not say any more which server gets "

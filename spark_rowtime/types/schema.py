@@ -114,7 +114,8 @@ def _check_fields(kind: pa.StructType, column: str) -> None:
     names = [field.name.lower() for field in kind]
     if not names or len(set(names)) < len(names):
         what = f"a field twice ({names}), as Spark ignores case" if names else "no fields"
-        raise SchemaMismatchError(f"Column {column!r} is a STRUCT with {what}.", column=column, type=str(kind))
+        text = f"Column {column!r} is a STRUCT with {what}, which a stream cannot hold. Rename or add a field."
+        raise SchemaMismatchError(text, column=column, type=str(kind))
 
 
 def rows_to_batch(rows: Sequence[Any], schema: pa.Schema) -> pa.RecordBatch:

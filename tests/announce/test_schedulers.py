@@ -152,7 +152,7 @@ def test_an_asset_that_airflow_does_not_have_is_waited_for_and_then_named() -> N
 def test_what_is_no_airflow_is_named(server: Server, answer: bytes) -> None:
     path = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z")
     server.script.append(Say(200, answer))
-    with pytest.raises(rt.AnnouncementError, match="is this Airflow"):
+    with pytest.raises(rt.AnnouncementError, match="probably not Airflow"):
         announce(path, f"airflow:{server.url}", asset="orders")
 
 

@@ -306,7 +306,7 @@ def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStr
         assert all(is_now <= was for is_now, was in zip(now, were, strict=True)), seq
         assert now[-1] == were[-1], "all cuts are reached"
         assert CutFloors(store).passedAt(seq, ends[0]) <= seq
-    with pytest.raises(DataLostError, match="behind event 6 were folded"):
+    with pytest.raises(DataLostError, match="after event 6 were folded"):
         begun.floorAt(8, ends[0])
 
 
@@ -408,7 +408,7 @@ def test_who_has_read_cuts_in_part_does_not_go_on_with_what_they_became(new_stre
     writer.promise((12, cut(3)), (13, cut(4)))
     store.keep("query", Position(4, None, None), READS_TOPIC)
     store.gc()
-    with pytest.raises(DataLostError, match="behind event 3 were folded"):
+    with pytest.raises(DataLostError, match="after event 3 were folded"):
         begun.floorAt(5, {"orders": {0: 2}})
     assert floors(store, 2, 3, 4) == [None, at(12), at(13)]
     begins = CutFloors(store)

@@ -114,7 +114,7 @@ def _add_file(pool: Any, file: Any) -> None:
     except TypeError as error:
         what = str(error).rpartition(": ")[2]
         raise SchemaMismatchError(
-            f"Protobuf takes names of these columns, or of fields within one, for the same: {what}. Names must differ "
+            f"Protobuf cannot tell these names of columns, or of fields within one, apart: {what}. Names must differ "
             "in more than _ and the letter behind it. Rename one in the stream's query or feed, or drain with another "
             "encoder.",
         ) from None

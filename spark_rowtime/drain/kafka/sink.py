@@ -135,7 +135,10 @@ def openTopicSink(
     count = -1 if partitions is None else to_count(partitions, "partitions", 1)
     kafka, registry = _settings(options or {})
     if value is not None and encoder is not None:
-        raise InvalidOptionError("value= makes the messages, so encoder= has none to make.", option="encoder")
+        raise InvalidOptionError(
+            "value= and encoder= exclude each other: each says how a row becomes a message. Give one of them.",
+            option="encoder",
+        )
     made = encoder_of(encoder or "json", columns, address.topic, registry) if value is None else FunctionEncoder(value)
     messages, cluster = RowMessages(columns, key, made), Cluster(address, kafka)
     topic = Topic(address, cluster, messages, to_text(positions, "positions"), count, to_flag(anew, "anew"))

@@ -122,9 +122,9 @@ class Topic:
 
     def _kept_elsewhere(self, positions: str) -> InvalidOptionError:
         return InvalidOptionError(
-            f"{self.target} has the bounds of a drain, but the topic {positions} has no position of one into it: that "
-            "drain keeps its positions in another topic. From the beginning, each row would come twice. Name its "
-            "topic (--positions), or drain into another one. To send the stream again all the same, give --anew "
+            f"Another drain has written to {self.target}, and has not kept its position in the topic {positions}. From "
+            "the beginning of the stream, each row would be sent twice. Name the topic with its positions "
+            "(--positions), or drain into another topic. To send the stream again all the same, give --anew "
             "(anew=True).",
             option="positions",
             value=positions,

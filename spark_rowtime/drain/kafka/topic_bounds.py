@@ -73,7 +73,7 @@ class TopicBounds:
         return KafkaTopicError(
             f"The topic {self._topic} was created again (its id was {before} and is {now}), so its bounds are "
             "those of other rows. Announce it under another name (--name), or with another stream of positions "
-            "(--positions): its hours come again then.",
+            "(--positions): its periods are announced again then.",
             topic=self._topic,
             topicId=before,
             foundId=now,

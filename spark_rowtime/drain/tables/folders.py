@@ -44,7 +44,9 @@ def locked(work: Path, target: str) -> Descriptor:
         with no_fork():
             lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
     except OSError as error:
-        raise StoreUnavailableError(f"{target} cannot be written: {error}", path=target) from error
+        raise StoreUnavailableError(
+            f"{target} cannot be written: {error}. Check the free space and the permissions.", path=target
+        ) from error
     try:
         fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -60,7 +60,7 @@ def whyTable(
         ```
     """
     if not isinstance(target, str) or not target.startswith(PREFIX):
-        raise InvalidOptionError(f"target={short_repr(target)} is no Delta table: delta:PATH.", option="target")
+        raise InvalidOptionError(f"target={short_repr(target)} is no Delta table. Write delta:PATH.", option="target")
     if query is not None:
         raise InvalidOptionError(
             f"query={short_repr(query)}: a query over {target} leaves no status there. Ask about the table that it "
@@ -68,7 +68,9 @@ def whyTable(
             option="query",
         )
     if at is None:
-        raise InvalidOptionError("at is missing: of a table, say the time that it is to be complete at.", option="at")
+        raise InvalidOptionError(
+            "at is missing. Of a table, say the time up to which it is to be complete.", option="at"
+        )
     needs, reach = to_micros(at), Within(_path(target), within)
     steps = _Tables(reach, to_required_interval(silentAfter, "silentAfter")).of_table(_State.of(target), needs)
     return explanation_of(target, needs, steps, reach.not_followed)
@@ -203,7 +205,7 @@ def _of_drain(table: _State) -> Finding:
         "a drain",
         f"A drain writes {table.target}, and has brought it up to this bound. Its commits name the position in its "
         "stream, and not the stream's place.",
-        "Look whether the drain runs, and ask about its stream: rowtime why STREAM.",
+        "Check that the drain runs, and ask about its stream: rowtime why STREAM.",
     )
 
 
@@ -247,7 +249,7 @@ def _behind(query: QueryStatus, source: QuerySource, table: _State, now: int) ->
         Cause.QUERY_BEHIND,
         query.shown,
         f"{_named(query, source)}{version} and {read}, which now has the bound {show_micros(now)}.{last}",
-        "Look whether it runs: start it again with its checkpoint, or wait for its batch.",
+        "Check whether it runs: start it again with its checkpoint, or wait for its batch.",
     )
 
 

@@ -383,7 +383,10 @@ class PostgresStore(LedgerStore):
             return Head(*rows[0])
         if seq > head.seq:
             raise DataLostError(
-                f"The log of {self.path} ends at {head.seq}: it has no seq {seq}.", path=self.path, last=head.seq
+                f"The log of {self.path} ends at seq {head.seq}, and seq {seq} was asked for: the stream is an older "
+                "copy. Restore the newer one, or start again from the beginning.",
+                path=self.path,
+                last=head.seq,
             )
         raise lost_error(f"the log at seq {seq}", head.beginning, self.path)
 
