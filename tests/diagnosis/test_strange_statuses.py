@@ -81,7 +81,7 @@ def test_no_status_breaks_a_question(of_query: Any, of_host: Any, strange: Any, 
     store = open_store(path)
     store.commit(Writer(store, "spark-q").commit([1], query_status=query))
     store.put_status(HOST, "feed", "\x7f{" if raw else json.dumps(changed(HOSTED, of_host, strange)))
-    open_store(source).report(READER, "q", query)
+    open_store(source).put_status(READER, "q", query)
     asked(path, source)
 
 
