@@ -182,10 +182,10 @@ def copy_store(
     if until is None and not in_database(path) and not in_database(to):
         local.copy_local(_local(path), _local(to), advance)
         return []
-    with _postgres().exported(path) if in_database(path) else local.exported(_local(path)) as history:
+    with _postgres_history().exported(path) if in_database(path) else local.exported(_local(path)) as history:
         part = None if until is None else Until(history, until)
         if in_database(to):
-            _postgres().import_postgres(part or history, to, location)
+            _postgres_history().import_postgres(part or history, to, location)
         else:
             local.import_local(part or history, _local(to))
         return [] if part is None else part.unknown
@@ -270,9 +270,16 @@ def _require_no_location(path: str, location: str | None) -> None:
 
 def _postgres() -> "ModuleType":
     import_extra("psycopg", "postgres", "A stream in PostgreSQL")
-    from spark_rowtime.store.postgres import streams  # noqa: PLC0415  (psycopg only where it is used)
+    from spark_rowtime.store.postgres import database  # noqa: PLC0415  (psycopg only where it is used)
 
-    return streams
+    return database
+
+
+def _postgres_history() -> "ModuleType":
+    import_extra("psycopg", "postgres", "A stream in PostgreSQL")
+    from spark_rowtime.store.postgres import history  # noqa: PLC0415  (psycopg only where it is used)
+
+    return history
 
 
 def _memory(path: str) -> MemoryStore:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 import spark_rowtime as rt
 from tests.kafka.beside import Beside
-from tests.spark.observed_query import Observed, clock_of_micros, micros
+from tests.spark.observed_query import Repeated, clock_of_micros, micros
 from tests.store.oracle import NOTHING, Oracle
 from tests.streams import at
 
@@ -66,19 +66,6 @@ class Remembering(Oracle):
         if (who, seq) not in self._floors:
             self._floors[who, seq] = super().own_floor(who, seq)
         return self._floors[who, seq]
-
-
-class Repeated(Observed):
-    """A query whose batches may run again. Law: a batch has the same rows and the same floor each time."""
-
-    def __init__(self, frame: DataFrame, folder: Path) -> None:
-        super().__init__(frame, folder)
-        self.first: dict[int, Any] = {}
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        super().__call__(frame, batch)
-        now = self.batches[batch], self.promises[batch]
-        assert self.first.setdefault(batch, now) == now
 
 
 class Life:

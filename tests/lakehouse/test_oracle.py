@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.lakehouse.orders import Orders, hourly, late
-from tests.spark.observed_query import Observed, clock_of_micros, micros
+from tests.spark.observed_query import Repeated, clock_of_micros, micros
 
 LIVES = int(os.environ.get("ROWTIME_LAKEHOUSE_LIVES", "2"))
 START, MINUTE = micros("10:00"), 60_000_000
@@ -33,19 +33,6 @@ def lively(commands: list[Any]) -> bool:
     """Whether something of each kind happens."""
     kinds = Counter(command for command, *_ in commands)
     return min(kinds["write"], kinds["step"]) >= 3 and min(kinds["stray"], kinds["restart"], kinds["optimize"]) >= 1
-
-
-class Repeated(Observed):
-    """A query whose batches may run again. Law: a batch has the same rows and the same promise each time."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.first: dict[int, Any] = {}
-
-    def __call__(self, frame: Any, batch: int) -> None:
-        super().__call__(frame, batch)
-        now = self.batches[batch], self.promises[batch]
-        assert self.first.setdefault(batch, now) == now
 
 
 class Life:

@@ -78,3 +78,16 @@ class Observed:
                 file.unlink()
         self.batches.pop(batch)
         return batch
+
+
+class Repeated(Observed):
+    """A query whose batches may run again. Law: a batch has the same rows and the same promises each time."""
+
+    def __init__(self, frame: DataFrame, folder: Path, mode: str = "append") -> None:
+        super().__init__(frame, folder, mode)
+        self.first: dict[int, Any] = {}
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        super().__call__(frame, batch)
+        now = self.batches[batch], self.promises[batch]
+        assert self.first.setdefault(batch, now) == now

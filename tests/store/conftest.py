@@ -13,6 +13,7 @@ from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.store.postgres.background import Background
+from tests.store.roles import make_database
 from tests.store.sketch import DictStore
 from tests.store.streams import SCHEMA, NewStream
 
@@ -76,6 +77,20 @@ def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         server = request.getfixturevalue("postgres")
         return lambda: server.url(f"stream {next(NUMBERS)}")
     return lambda: str(tmp_path_factory.mktemp("streams") / "stream")
+
+
+@pytest.fixture(scope="module")
+def database(postgres: Any, request: pytest.FixtureRequest) -> str:
+    """The database DATABASE of the module, with the guide's roles."""
+    make_database(postgres, request.module.DATABASE)
+    return str(request.module.DATABASE)
+
+
+@pytest.fixture
+def attacker(postgres: Any, database: str) -> Iterator[Any]:
+    """A connection of the reader bob."""
+    with postgres.connect(user=f"reader_bob_{database}", database=database) as connection:
+        yield connection
 
 
 @pytest.fixture

@@ -18,23 +18,10 @@ from spark_rowtime.store.postgres import registrations, waited_for
 from spark_rowtime.store.postgres.removal import Collector
 from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
-from tests.store.roles import SCHEMA, make_database
+from tests.store.roles import SCHEMA
 from tests.store.streams import place
 
-CUTS = 8
-
-
-@pytest.fixture(scope="module")
-def database(postgres: PostgresServer) -> str:
-    make_database(postgres, "folded")
-    return "folded"
-
-
-@pytest.fixture
-def attacker(postgres: PostgresServer, database: str) -> Iterator[Any]:
-    """A connection of the reader bob."""
-    with postgres.connect(user="reader_bob_folded", database=database) as connection:
-        yield connection
+CUTS, DATABASE = 8, "folded"
 
 
 @pytest.fixture
@@ -55,7 +42,7 @@ def send_bounds(path: str, numbers: range) -> None:
 
 
 def store(postgres: PostgresServer, user: str, stream: str = "bounds") -> Store:
-    return open_store(postgres.url(stream, user=f"{user}_folded", database="folded"))
+    return open_store(postgres.url(stream, user=f"{user}_{DATABASE}", database=DATABASE))
 
 
 def register(attacker: Any, name: str, seq: int, reads: str = READS_TOPIC, stream: str = "bounds") -> None:

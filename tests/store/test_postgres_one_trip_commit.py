@@ -215,7 +215,7 @@ SENDS = st.fixed_dictionaries(
         "checkpoint": st.sampled_from(["c", "d"]),
         "disorder": st.just("state"),
         "idle": st.booleans(),
-        "whole": st.booleans(),
+        "all_or_nothing": st.booleans(),
         "behind": st.sampled_from([0, 1]),
         "left_out": st.sampled_from([0, -1, 1]),
     },

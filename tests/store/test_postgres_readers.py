@@ -3,7 +3,6 @@
 Others go on, whatever it holds or sends, and what they have registered stays.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -20,22 +19,11 @@ from tests.streams import send
 KEYS = (0x726F7774, *((0x726F7700 + end << 32) + n for end in b"tsrc" for n in range(1, 9)))
 """The advisory locks of this version and of older ones, of the first streams of a database."""
 
-
-@pytest.fixture(scope="module")
-def database(postgres: PostgresServer) -> str:
-    make_database(postgres, "shared")
-    return "shared"
-
-
-@pytest.fixture
-def attacker(postgres: PostgresServer, database: str) -> Iterator[Any]:
-    """A connection of the reader bob."""
-    with postgres.connect(user="reader_bob_shared", database=database) as connection:
-        yield connection
+DATABASE = "shared"
 
 
 def store(postgres: PostgresServer, user: str) -> Store:
-    return open_store(postgres.url("orders", user=f"{user}_shared", database="shared"))
+    return open_store(postgres.url("orders", user=f"{user}_{DATABASE}", database=DATABASE))
 
 
 REFUSED = [
