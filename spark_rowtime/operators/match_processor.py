@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.chunks import together
@@ -31,8 +32,10 @@ class MatchProcessor(GroupProcessor):
     def _advance(self, new: list[pd.DataFrame], floor: int, fired: int | None) -> Iterator[pd.DataFrame]:
         self._waiting.open()
         self._kept.open()
+        self._require(self._waiting.first())
         complete = self._waiting.take(unpacked(new), floor)
         rows = self._kept.take_until(2 * LARGEST)
+        self._require(*rows)
         if complete is not None and complete.num_rows:
             rows.append(self._matches.opened(complete))
         due = None
@@ -44,3 +47,9 @@ class MatchProcessor(GroupProcessor):
         earliest = self._waiting.earliest()
         floors = [floor for floor in (due, None if earliest is None else earliest + 1) if floor is not None]
         self._wake_at(min(floors, default=None), fired)
+
+    def _require(self, *tables: pa.Table | None) -> None:
+        """Refuses rows of a query with other conditions. None are added then, so those of a slot speak for all."""
+        for rows in tables:
+            if rows is not None:
+                self._matches.require(rows)

@@ -25,7 +25,7 @@ from spark_rowtime.operators.match_expressions import Node, tree_of
 from spark_rowtime.operators.match_pattern import parsed
 from spark_rowtime.operators.match_processor import MatchProcessor
 from spark_rowtime.operators.match_references import Reference, References, SqlText, Token
-from spark_rowtime.operators.match_rows import Matches
+from spark_rowtime.operators.match_rows import Matches, column_of
 from spark_rowtime.operators.match_search import Search
 from spark_rowtime.spark.versioned_pickle import versioned
 from spark_rowtime.types.arguments import known_keywords, to_choice
@@ -66,7 +66,9 @@ def matchRecognize(
     the match. Inside a reference stands any SQL over one row. Around references, measures are any SQL; conditions are
     AND, OR, NOT, comparisons, IS NULL, BETWEEN, IN, ``+ - * /``, ABS and COALESCE, where x / 0 is NULL.
 
-    The state holds the rows above the bound, and of each key those of the last ``within`` at which a match may begin.
+    The state holds the rows above the bound, and of each key those of the last ``within`` at which a match may begin,
+    with the values of the SQL over one row. A query that is started again with other SQL over one row than rows in its
+    state have is refused.
 
     Args:
         df: A streaming DataFrame with a watermarked TIMESTAMP column ``rowtime``, or a batch DataFrame.
@@ -90,7 +92,8 @@ def matchRecognize(
     Raises:
         InvalidOptionError: An argument is not possible, ``rowtime`` has no watermark, or the session does not use the
             RocksDB state store. Spark's own errors say what is wrong with the SQL over one row.
-        SchemaMismatchError: A column is missing or not unique, or its type or name cannot be used.
+        SchemaMismatchError: A column is missing or not unique, or its type or name cannot be used. In the batch that
+            meets them: rows in the state have no value of some SQL over one row.
         ExtraNotInstalledError: The pip extra ``operators`` is not installed.
 
     Example:
@@ -150,7 +153,7 @@ class _Asked:
         self.measured = {name: self._measure(name, text) for name, text in self._named(measures).items()}
         texts = [text for _, tree in self.conditions.values() for text in tree.texts()]
         texts += [reference.text for reference in self.results if reference.text != "*"]
-        self.columns = {text: f"__match{number}" for number, text in enumerate(dict.fromkeys(texts))}
+        self.columns = {text: column_of(text) for text in dict.fromkeys(texts)}
 
     @property
     def references(self) -> list[Reference]:

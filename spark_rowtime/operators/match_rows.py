@@ -1,5 +1,6 @@
 """Matches in tables of rows: which rows are matched, what is given out, and which rows have to be kept."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spark_rowtime.errors import SchemaMismatchError
 from spark_rowtime.operators.chunks import micros
 from spark_rowtime.operators.match_path import Path
 from spark_rowtime.operators.match_references import Reference
@@ -15,6 +17,11 @@ from spark_rowtime.operators.sorted_rows import in_sequence, key_codes
 
 OPEN = "__matchOpen"
 """The column that says whether a match may begin at a row, or at one behind it."""
+
+
+def column_of(text: str) -> str:
+    """Returns the name of the column with the values of an SQL text: a changed query has it for the same text alone."""
+    return f"__match_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,19 @@ class Matches:
     results: Mapping[str, Reference]
     sequence: list[str]
     back: int
+
+    def require(self, rows: pa.Table) -> None:
+        """Raises SchemaMismatchError if rows of the state are of a query with other conditions or measures."""
+        texts = {name: text for text, name in self.columns.items()}
+        order = [] if OPEN in rows.column_names else self.sequence
+        missing = [name for name in (*self.by, self.rowtime, *order, *texts) if name not in rows.column_names]
+        if missing:
+            text = texts.get(missing[0], missing[0])
+            raise SchemaMismatchError(
+                f"matchRecognize needs {text!r} of each row, but rows in its state came before the query was changed, "
+                "and do not have it. Start the query with a new checkpoint, or with define and measures as they were.",
+                column=text,
+            )
 
     def opened(self, rows: pa.Table) -> pa.Table:
         """Returns rows that are new, in their order, with the columns that are kept."""

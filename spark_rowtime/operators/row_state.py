@@ -34,6 +34,10 @@ class RowState:
         """Returns the first time after each slot that has rows, in order."""
         return [(slot + 1) * self._width for slot in self._slots]
 
+    def first(self) -> pa.Table | None:
+        """Returns the rows of the first slot; None without any."""
+        return self._read(self._slots[0]) if self._slots else None
+
     def add(self, rows: pa.Table, time: str) -> None:
         """Adds rows to those in the state."""
         for slot, part in zip(*split(rows, micros(rows, time) // self._width), strict=True):

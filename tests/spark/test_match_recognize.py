@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import window
 
@@ -143,6 +144,31 @@ def test_a_window_above_it_closes_through_a_stream(pipe: Pipe) -> None:
     with pytest.raises(rt.InvalidOptionError, match="has no watermark"):
         matchRecognize(found, pattern="A", define={}, measures={"n": "1"}, within="1 minute")
     assert found.groupBy(window("rowtime", "1 hour")).count().columns == ["window", "count"]
+
+
+def test_a_changed_query_reads_the_rows_of_its_state_by_their_expressions(pipe: Pipe) -> None:
+    """In another order they are the same. Rows without one are refused, and the query before goes on with them."""
+    path = pipe.create("rows", "units INT")
+
+    def found(**define: str) -> DataFrame:
+        rows, measures = pipe.read("rows"), {"first": "A.units"}
+        return matchRecognize(rows, pattern="A B", define=define, measures=measures, within="1 minute")
+
+    pipe.run(found(A="units > 5", B="units < 5"))
+    with opened(path, rowsImplyBounds=False) as sink:
+        send(sink, ("12:01", 9), ("12:01:10", 1), promise="12:00")
+        assert matched(pipe) == []
+        restart(pipe, found(A="units > 8", B="units < 5"))
+        send(sink, ("12:05", 6), promise="12:00:30")
+        with pytest.raises(StreamingQueryException, match="needs 'units > 8' of each row") as refused:
+            output(pipe)
+        assert "Start the query with a new checkpoint" in str(refused.value)
+        restart(pipe, found(B="units < 5", A="units > 5"))
+        send(sink, ("12:05:10", 2), promise="12:01:05")
+        assert matched(pipe) == []
+        restart(pipe, found(A="units > 5"))
+        send(sink, promise="13:00")
+        assert matched(pipe) == [("12:01:10", 9), ("12:05:10", 6)], "any row is a B"
 
 
 def ticks(spark: SparkSession, *prices: int) -> DataFrame:
