@@ -1,21 +1,16 @@
 package sparkrowtime.analysis;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.apache.spark.api.python.PythonFunction;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.AsOfJoin;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
@@ -28,7 +23,6 @@ import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import sparkrowtime.plan.PackedRows;
-import sparkrowtime.support.PickledCall;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
@@ -37,15 +31,13 @@ import sparkrowtime.support.Scala;
  * united, kept by a state function, and unpacked. The columns have names of their own in it.
  */
 final class AsOfOperator {
-  private static final String MODULE = "spark_rowtime.operators.asof_sql";
   private static final String TIME = "time";
   private static final String BUCKET = "bucket";
-  private static final ObjectMapper MAPPER = new ObjectMapper();
 
-  /** Spark's numbers of mapInArrow and transformWithStateInPandas. */
-  private static final int MAP_IN_ARROW = 207;
+  /** How the names of the columns of a side begin that are neither its time nor its keys. */
+  static final List<String> SIDES = List.of("left ", "right ");
 
-  private static final int TRANSFORM_WITH_STATE = 211;
+  static final String ADDED = "added";
 
   private final SparkSession session;
   private final AsOfJoin join;
@@ -67,15 +59,15 @@ final class AsOfOperator {
     }
     for (Attribute column : Scala.list(join.left().output())) {
       if (left.values().stream().noneMatch(there -> there.semanticEquals(column))) {
-        left.put(named("left", column, left), column);
+        left.put(named(SIDES.get(0), column, left), column);
       }
     }
-    Scala.list(join.right().output()).forEach(column -> right.put(named("right", column, right), column));
+    Scala.list(join.right().output()).forEach(column -> right.put(named(SIDES.get(1), column, right), column));
   }
 
   /** A name that a changed query gives to the same column alone, since the state has the rows by it. */
   private static String named(String side, Attribute column, Map<String, Expression> there) {
-    String name = side + " " + column.name();
+    String name = side + column.name();
     return there.containsKey(name) ? name + " " + there.size() : name;
   }
 
@@ -83,8 +75,8 @@ final class AsOfOperator {
     StructType chunk = new StructType(new StructField[] {chunk(PackedRows.CHUNK)});
     Dataset<Row> both = packed(join.left(), left, form.isInner(), 0).union(packed(join.right(), right, true, 1));
     Dataset<Row> joined = both.groupBy(functions.col(BUCKET)).transformWithStateInPandas(
-        call(both, "joined", TRANSFORM_WITH_STATE, chunk, arguments()), chunk, "Append", "EventTime", null, "");
-    return mapped(joined, "unpacked", output(), MAPPER.createObjectNode()).queryExecution().analyzed();
+        call(both, AsOfFunction.JOINED, chunk, arguments()), chunk, "Append", "EventTime", null, "");
+    return mapped(joined, AsOfFunction.UNPACKED, output(), AsOfFunction.noArguments()).queryExecution().analyzed();
   }
 
   /** The column of the plan that takes the place of a column of the join. */
@@ -100,7 +92,7 @@ final class AsOfOperator {
   }
 
   private ObjectNode arguments() {
-    ObjectNode arguments = MAPPER.createObjectNode().put("inner", form.isInner()).put("added", addedType().json());
+    ObjectNode arguments = AsOfFunction.noArguments().put("inner", form.isInner()).put(ADDED, addedType().json());
     keys.forEach(arguments.putArray("keys")::add);
     return arguments;
   }
@@ -148,7 +140,8 @@ final class AsOfOperator {
         .add("side", DataTypes.IntegerType, false)
         .add("place", DataTypes.LongType, false)
         .add(chunk(TIME));
-    return mapped(rows.withColumn("keyHash", hash), "packed", packed, MAPPER.createObjectNode().put("side", number));
+    ObjectNode arguments = AsOfFunction.noArguments().put("side", number);
+    return mapped(rows.withColumn("keyHash", hash), AsOfFunction.PACKED, packed, arguments);
   }
 
   private static StructField chunk(String followed) {
@@ -156,21 +149,12 @@ final class AsOfOperator {
     return new StructField(PackedRows.CHUNK, DataTypes.BinaryType, false, follows);
   }
 
-  private Dataset<Row> mapped(Dataset<Row> rows, String function, StructType type, ObjectNode arguments) {
-    return rows.mapInArrow(call(rows, function, MAP_IN_ARROW, type, arguments), false, null);
+  private Dataset<Row> mapped(Dataset<Row> rows, AsOfFunction function, StructType type, ObjectNode arguments) {
+    return rows.mapInArrow(call(rows, function, type, arguments), false, null);
   }
 
-  /** A function of this library as a function of Python that a task calls with the rows. */
-  private Column call(Dataset<Row> rows, String function, int kind, StructType type, ObjectNode arguments) {
-    byte[] pickle = PickledCall.of(MODULE, function, utf8(type.json()), utf8(arguments.toString()));
-    PythonFunction python =
-        session.sessionState().dataSourceManager().lookupDataSource(Rowtime.SOURCE).createPythonFunction(pickle);
-    List<Expression> columns = new ArrayList<>(Scala.list(rows.queryExecution().analyzed().output()));
-    return ExpressionUtils.column(new PythonUDF(
-        function, python, type, Scala.seq(columns), kind, true, NamedExpression.newExprId()));
-  }
-
-  private static byte[] utf8(String text) {
-    return text.getBytes(StandardCharsets.UTF_8);
+  private Column call(Dataset<Row> rows, AsOfFunction function, StructType type, ObjectNode arguments) {
+    List<Attribute> columns = Scala.list(rows.queryExecution().analyzed().output());
+    return ExpressionUtils.column(function.of(session, type, arguments, columns));
   }
 }

@@ -1,11 +1,13 @@
 package sparkrowtime.analysis;
 
+import java.util.List;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.streaming.OutputMode;
 import sparkrowtime.plan.RowtimeReads;
+import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
@@ -14,20 +16,21 @@ import sparkrowtime.support.ShimMismatch;
  * of streaming operations. So {@code start()} raises these errors, and raises them before Spark's, which
  * do not name the expression.
  *
- * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch.
+ * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch. Nothing else
+ * changes, but the state of an ASOF JOIN keeps only the columns that the query needs.
  */
 public final class QueryStart extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    ShimMismatch.guarded(
-        () -> {
-          if (plan instanceof WriteToStreamStatement query && plan.exists(RowtimeReads::isBounded)) {
-            RefuseDamagedCheckpoint.check(query);
-            RefuseOtherModes.check(query);
-            check(query.inputQuery(), query.outputMode());
-          }
-        });
-    return plan;
+    return ShimMismatch.guarded(
+        () -> plan instanceof WriteToStreamStatement query && plan.exists(RowtimeReads::isBounded) ? started(query) : plan);
+  }
+
+  private static LogicalPlan started(WriteToStreamStatement query) {
+    RefuseDamagedCheckpoint.check(query);
+    RefuseOtherModes.check(query);
+    check(query.inputQuery(), query.outputMode());
+    return query.withNewChildren(Scala.seq(List.of(AsOfColumns.needed(query.inputQuery()))));
   }
 
   private static void check(LogicalPlan plan, OutputMode mode) {

@@ -3,6 +3,7 @@ package sparkrowtime.support;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /** A pickle that calls a function of this library with bytes and a text when Python loads it. */
 public final class PickledCall {
@@ -20,7 +21,7 @@ public final class PickledCall {
   private PickledCall() {}
 
   public static byte[] of(String module, String function, byte[] first, byte[] text) {
-    byte[] head = bytes(PROTOCOL + (char) NAME + module + "\n" + function + "\n");
+    byte[] head = head(module, function);
     return ByteBuffer.allocate(head.length + 5 + first.length + 5 + text.length + END.length)
         .order(ByteOrder.LITTLE_ENDIAN)
         .put(head)
@@ -32,6 +33,23 @@ public final class PickledCall {
         .put(text)
         .put(END)
         .array();
+  }
+
+  /** The text with which a pickle calls that function; null if it is another pickle. */
+  public static String text(byte[] pickle, String module, String function) {
+    byte[] head = head(module, function);
+    if (!Arrays.equals(head, Arrays.copyOf(pickle, head.length))) {
+      return null;
+    }
+    ByteBuffer rest = ByteBuffer.wrap(pickle).order(ByteOrder.LITTLE_ENDIAN).position(head.length + 1);
+    rest.position(rest.position() + 4 + rest.getInt(rest.position()) + 1);
+    byte[] text = new byte[rest.getInt()];
+    rest.get(text);
+    return new String(text, StandardCharsets.UTF_8);
+  }
+
+  private static byte[] head(String module, String function) {
+    return bytes(PROTOCOL + (char) NAME + module + "\n" + function + "\n");
   }
 
   private static byte[] bytes(String opcodes) {
