@@ -23,15 +23,24 @@ def same(name: str, steps: Sequence[Step], batch: Rows) -> None:
         raise BoundsChangedTheResultError(f"{name}: missing {show(missing)}, too many {show(extra)}")
 
 
-def never_later(full: Sequence[Step], fewer: Sequence[Step]) -> None:
-    """Checks that all rows that fewer bounds have released at a place of the sources, all bounds have released, too."""
+def never_later(full: Sequence[Step], fewer: Sequence[Step], lag: int = 0) -> None:
+    """Checks that all rows that fewer bounds have released at a place of the sources, all bounds have released, too.
+
+    ``lag``: the number of batches after that place in which they may still do so, up to the end of the poll.
+    """
     out = list(accumulate((step.rows for step in full), lambda some, more: some + more))
     so_far: Rows = Counter()
     for step in fewer:
         so_far = so_far + step.rows
-        later = so_far - out[first_beyond(full, step.at_most)]
+        later = so_far - out[batches_behind(full, first_beyond(full, step.at_most), lag)]
         if later:
             raise BoundsChangedTheResultError(f"at {step.at_most} only without bounds: {show(later)}")
+
+
+def batches_behind(steps: Sequence[Step], number: int, lag: int) -> int:
+    """The step that is ``lag`` batches behind another one, or the end of its poll."""
+    rest = range(number, min(number + lag + 1, len(steps)))
+    return next((n for n in rest if steps[n].ends_poll), rest[-1])
 
 
 def first_beyond(steps: Sequence[Step], place: Place) -> int:

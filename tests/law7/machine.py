@@ -62,10 +62,10 @@ class Played:
     changed: bool = False
 
 
-def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
+def tried(spark: SparkSession, case: Case, folder: Path, lag: int = 0) -> Counter[str]:
     """Runs a case in all three ways, and raises an error if law 7 does not hold. Returns its statistics.
 
-    A case whose query is refused has no verdict.
+    A case whose query is refused has no verdict. ``lag``: see ``law.never_later``.
     """
     session, batches = _session(spark, case), _session(spark, case)
     batches.conf.set("spark.sql.optimizer.excludedRules", ",".join(MISTAKEN))
@@ -87,7 +87,7 @@ def tried(spark: SparkSession, case: Case, folder: Path) -> Counter[str]:
         each = [_batch(case, _reading(lambda _: batches.read, fed, {})) for fed in (all_bounds, fewer_bounds)]
         figures = _same(*each, *played)
     else:
-        figures = _compared(batch.result(), *played)
+        figures = _compared(batch.result(), *played, lag)
     sent = sum(len(event.rows) for event in case.schedule.events if isinstance(event, Send))
     sent += sum(isinstance(event, Stray) for event in case.schedule.events)
     counted = {"rows": len(accepted), "late rows": sent - len(accepted), "late in a topic": len(late[0] + late[1])}
@@ -190,9 +190,9 @@ def _change(query: Streamed, case: Case, feed: Feed, spark: SparkSession) -> Non
     query.change(frame)
 
 
-def _compared(batch: Rows, full: Played, fewer: Played) -> Counter[str]:
+def _compared(batch: Rows, full: Played, fewer: Played, lag: int) -> Counter[str]:
     figures = _same(batch, batch, full, fewer)
-    law.never_later(full.steps, fewer.steps)
+    law.never_later(full.steps, fewer.steps, lag)
     return figures + Counter({"earlier by bounds": law.earlier(full.steps, fewer.steps)})
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
-from tests.law7.marked import marked_cases
+from tests.law7.marked import marked_cases, tried_with_markers
 from tests.law7.seeds import try_seed
 from tests.sparksession import SETTINGS
 
@@ -26,7 +26,8 @@ def main(folder: str, first: str, last: str) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     figures: Counter[str] = Counter()
     for number in range(int(first), int(last)):
-        try_seed(spark, marked_cases(), 2 * number, Path(folder), figures)  # odd seeds are of certain kinds
+        # odd seeds are of certain kinds
+        try_seed(spark, marked_cases(), 2 * number, Path(folder), figures, tried_with_markers)
     Path(folder, "figures.json").write_text(json.dumps(figures))
     spark.stop()
 

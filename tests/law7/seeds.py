@@ -15,6 +15,9 @@ from tests.law7.grammar import Source
 from tests.law7.kinds import kinds_of, wanted
 from tests.law7.machine import Case, tried
 
+Trial = Callable[[Any, Case, Path], Counter[str]]
+"""Runs a case in a folder, raises an error if a law does not hold, and returns its statistics."""
+
 
 def numbers(usual: str) -> range:
     """The seeds of ROWTIME_LAW7_SEEDS, such as "0:200", or the ``usual`` ones."""
@@ -29,11 +32,18 @@ def case_of(cases: SearchStrategy[Case], number: int) -> Case:
     return found[0]
 
 
-def try_seed(spark: Any, cases: SearchStrategy[Case], number: int, folder: Path, figures: Counter[str]) -> None:
+def try_seed(
+    spark: Any,
+    cases: SearchStrategy[Case],
+    number: int,
+    folder: Path,
+    figures: Counter[str],
+    trial: Trial = tried,
+) -> None:
     """Tries one case, and adds its statistics to ``figures``."""
 
     def try_one(case: Case) -> None:
-        found = tried(spark, case, Path(tempfile.mkdtemp(dir=folder)))
+        found = trial(spark, case, Path(tempfile.mkdtemp(dir=folder)))
         parts = Counter(type(part).__name__ for part in case.query.parts() if not isinstance(part, Source))
         figures.update({"cases": 1, **found, **parts, **dict.fromkeys(kinds_of(case), 1)})
 

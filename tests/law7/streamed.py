@@ -52,6 +52,7 @@ class Step(NamedTuple):
     surely: Place
     at_most: Place
     rows: Rows
+    ends_poll: bool = False
 
 
 class Streamed(Observed):
@@ -139,7 +140,7 @@ class Streamed(Observed):
             [stream] = [topics[name] for name in _offsets(source)] or [None]
             ends = [number] if stream is None else self.feed.ends[stream][number].values()
             place += [(end, math.inf) for end in ends]
-        return Step(tuple(place), tuple(place), Counter())
+        return Step(tuple(place), tuple(place), Counter(), ends_poll=True)
 
     def _step(self, batch: int) -> Step:
         surely, at_most = [], []

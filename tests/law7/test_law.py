@@ -54,5 +54,23 @@ def test_not_later(full, fewer) -> None:
     law.never_later(full, fewer)
 
 
+IN_THE_NEXT_BATCH = [step(1), step(3), step(4, ROW), step(4)]
+AT_ONCE = [step(2, ROW), step(4), step(4)]
+
+
+def test_with_a_lag_a_result_may_come_in_the_next_batch() -> None:
+    law.never_later(IN_THE_NEXT_BATCH, AT_ONCE, lag=1)
+    with pytest.raises(law.BoundsChangedTheResultError):
+        law.never_later(IN_THE_NEXT_BATCH, AT_ONCE)
+
+
+def test_with_a_lag_no_result_may_come_two_batches_later_or_in_another_poll() -> None:
+    two_later = [step(2), step(3), step(4, ROW)]
+    after_the_poll = [step(2), step(2)._replace(ends_poll=True), step(4, ROW)]
+    for later in (two_later, after_the_poll):
+        with pytest.raises(law.BoundsChangedTheResultError):
+            law.never_later(later, AT_ONCE, lag=1)
+
+
 def test_what_bounds_were_good_for() -> None:
     assert law.earlier([step(1, ROW), step(1), step(2, OTHER), step(2)], [step(1), step(2, ROW, OTHER), step(2)]) == 1
