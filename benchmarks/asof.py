@@ -27,7 +27,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 SPAN = timedelta(hours=8)
 COLUMNS = {"orders": "product BIGINT, units DOUBLE", "rates": "product BIGINT, rate DOUBLE, valid_to TIMESTAMP"}
 VALID = "o.product = r.product AND o.rowtime >= r.rowtime AND o.rowtime < r.valid_to"
-STATE_ROUNDS = 8
+SIDES = {"orders": 200_000, "rates": 40_000}
+ROUNDS = 3
+STATE_KEYS, STATE_ROUNDS = 1_000_000, 8
 
 
 def table(chance: np.random.Generator, rows: int, keys: int, since: timedelta, name: str) -> pa.Table:
@@ -104,16 +106,18 @@ def growth(spark: SparkSession, meter: CpuMeter, path: Path, keys: int) -> None:
         sizes.append(run(spark, ours, path, path / "checkpoint") / 1e6)
         seconds.append(meter.sample() - before)
         memory.append(resident() / 1e6)
+        print(turn, sizes[-1], "MB", seconds[-1], "CPU s", memory[-1], "MB", flush=True)
         for name, rows in sides.items():
             since = 2 * (turn + 1) * SPAN
             send(str(path / name), table(chance, rows, keys, since, name), START + since + 2 * SPAN)
     half = STATE_ROUNDS // 2
+    figure(f"as of, {keys:,} keys, state of a key", [size * 1e6 / keys for size in sizes[1:]], "bytes")
     for what, values, unit in (
         ("state", sizes, "MB"),
         ("memory of all processes", memory, "MB"),
         ("batch", seconds, "CPU s"),
     ):
-        print(what, [round(value, 1) for value in values], unit)
+        print(what, [round(value, 1) for value in values], unit, flush=True)
         report(f"as of, {keys:,} keys, {what}", values[half:], values[1:half], unit, "in earlier batches")
 
 
@@ -132,29 +136,33 @@ def resident() -> float:
     return total
 
 
-def main(orders: int = 200_000, rates: int = 40_000, rounds: int = 3, state_keys: int = 1_000_000) -> float:
+def throughput(spark: SparkSession, meter: CpuMeter, path: Path, keys: int) -> float:
+    """Rows a CPU second of both, in turns; the first turn does not count. Returns the ratio."""
+    sent(path, SIDES, keys)
+    rows, found = sum(SIDES.values()), {"ours": list[float](), "base": list[float]()}
+    for turn in range(ROUNDS + 1):
+        for name, query in (("ours", ours), ("base", joined)):
+            before = meter.sample()
+            run(spark, query, path, path / f"{name}-{turn}")
+            found[name].append(rows / (meter.sample() - before))
+            print(keys, name, found[name][-1], flush=True)
+    what, base = f"as of, {keys:,} keys", "Spark's join by the times of validity"
+    figure(f"{what}, DuckDB in memory", [in_duckdb(meter, SIDES, keys) for _ in range(ROUNDS)], "rows/CPU s")
+    return report(what, found["ours"][1:], found["base"][1:], "rows/CPU s", base)
+
+
+def main(*parts: str) -> None:
+    """All parts, or those that are named: numbers of keys, and ``growth``."""
     more = {"spark.sql.streaming.stateStore.providerClass": ROCKSDB, "spark.sql.shuffle.partitions": "2"}
     spark, meter = session(**more), CpuMeter()
-    ratios: list[float] = []
     with folder() as path:
-        for keys in (1_000, 100_000):
-            sides = {"orders": orders, "rates": rates}
-            sent(path / f"{keys}", sides, keys)
-            rows = orders + rates
-            found: dict[str, list[float]] = {"ours": [], "base": []}
-            for turn in range(rounds + 1):
-                for name, query in (("ours", ours), ("base", joined)):
-                    before = meter.sample()
-                    run(spark, query, path / f"{keys}", path / f"{keys}-{name}-{turn}")
-                    found[name].append(rows / (meter.sample() - before))
-            what = f"as of, {keys:,} keys"
-            base = "Spark's join by the times of validity"
-            ratios.append(report(what, found["ours"][1:], found["base"][1:], "rows/CPU s", base))
-            figure(f"{what}, DuckDB in memory", [in_duckdb(meter, sides, keys) for _ in range(rounds)], "rows/CPU s")
-        growth(spark, meter, path / "growth", state_keys)
+        for part in parts or ("1000", "100000", "growth"):
+            if part == "growth":
+                growth(spark, meter, path / part, STATE_KEYS)
+            else:
+                throughput(spark, meter, path / part, int(part))
     spark.stop()
-    return min(ratios)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -89,6 +89,7 @@ LINES = (
     Line("sliding hour, 10,000 keys", "SQL window function in batch", "0.5", ""),
     *(Line(f"as of, {keys} keys", VALID, "1", "") for keys in AS_OF),
     *(Line(f"as of, {keys} keys, DuckDB in memory", None, "", "") for keys in AS_OF),
+    Line("as of, 1,000,000 keys, state of a key", None, "", ""),
     *(Line(f"as of, 1,000,000 keys, {what}", "in earlier batches", "flat", "") for what in AS_OF_GROWTH),
     *(Line(f"PostgreSQL, {who}{how}", BARE, "0.5", "") for how in ("", ", not synced") for who in WHO),
     Line("PostgreSQL, commit to seen by a reader", None, "10 ms", ""),
