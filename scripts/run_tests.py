@@ -104,12 +104,13 @@ def files(job: str) -> list[str]:
 
 
 def jobs(kind: str) -> list[Job]:
-    """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` with other PySparks."""
+    """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` also other PySparks, and lint."""
     tests = [_job(kind, name) for name in TESTS]
     if kind == "long":
         others = [_smoke(version) for version in SPARKS]
-        return [*tests, *others, _lakehouse(OF_DELTA), *(_lakehouse(version, *_FEW) for version in OF_DELTA_BEFORE)]
-    return [_made(kind, CLASSES), *tests, _made(kind, "lint"), _made(kind, "docs")]
+        tables = [_lakehouse(OF_DELTA), *(_lakehouse(version, *_FEW) for version in OF_DELTA_BEFORE)]
+        return [*tests, *others, *tables, _made(kind, "lint"), _made(kind, "docs")]
+    return [_made(kind, CLASSES), *tests]
 
 
 def main(kind: str, *names: str) -> int:
