@@ -104,7 +104,7 @@ def files(job: str) -> list[str]:
 
 
 def jobs(kind: str) -> list[Job]:
-    """The jobs of TESTS, in `make test` after what makes the classes; in `make test-long` also other PySparks, and lint."""
+    """The jobs of TESTS: in `make test` after what makes the classes; in `make test-long` with PySparks and lint."""
     tests = [_job(kind, name) for name in TESTS]
     if kind == "long":
         others = [_smoke(version) for version in SPARKS]
