@@ -11,6 +11,7 @@ from spark_rowtime.admin.streams import Advance, progress_bar
 from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Collected, Store
 from spark_rowtime.stream import describeStream
 from spark_rowtime.types.timestamps import to_interval
 
@@ -52,11 +53,7 @@ def gc(
     kept. Their rows stay counted.
     """
     with open_store(stream) as store:
-        absent = to_interval(forget_older, "forget-older")
-        older = (
-            [] if absent is None else [reader.name for reader in store.snapshot().readers if reader.unseen >= absent]
-        )
-        forgotten = list(dict.fromkeys([*forget, *older]))
+        forgotten = list(dict.fromkeys([*forget, *_unseen(store, to_interval(forget_older, "forget-older"))]))
         for reader in forgotten:
             store.forget(reader)
             if not as_json:
@@ -66,20 +63,28 @@ def gc(
         kept_from = store.horizon().seq
     warnings = blocking(describeStream(stream)) if done.kept_for else []
     if as_json:
-        echo_json(
-            {
-                "stream": stream,
-                "forgotten": forgotten,
-                "rows": done.rows,
-                "files": done.files,
-                "bytes": done.size,
-                "forgottenProducers": done.forgotten,
-                "seq": kept_from,
-                "held": done.kept_for,
-                "warnings": warnings,
-            }
-        )
-        return
+        echo_json({"stream": stream, "forgotten": forgotten, **_shown(done), "seq": kept_from, "warnings": warnings})
+    else:
+        _say_removed(stream, done, kept_from, warnings)
+
+
+def _unseen(store: Store, age: int | None) -> list[str]:
+    """The readers that were not seen for so many microseconds; none for None."""
+    return [] if age is None else [reader.name for reader in store.snapshot().readers if reader.unseen >= age]
+
+
+def _shown(done: Collected) -> dict[str, object]:
+    """What was removed, by the keys of the JSON."""
+    return {
+        "rows": done.rows,
+        "files": done.files,
+        "bytes": done.size,
+        "forgottenProducers": done.forgotten,
+        "held": done.kept_for,
+    }
+
+
+def _say_removed(stream: str, done: Collected, kept_from: int, warnings: list[str]) -> None:
     say(f"{stream}: removed {done.rows} rows, and {done.files} files of {done.size} bytes")
     if done.forgotten:
         say(f"{stream}: forgot {done.forgotten} producers that left long ago; their rows stay counted")

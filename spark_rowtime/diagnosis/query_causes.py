@@ -164,30 +164,47 @@ def _behind_cut(query: QueryState, behind: Unreached) -> Finding:
 
 def _held_within(query: QueryState) -> Finding:
     """The query has read all that its source lets it, and its output still stands below ``needs``."""
-    status, source, name = query.status, query.source, query.status.shown
-    if query.hold and (source.floor is None or source.floor < query.source_needs):
-        needs = show_micros(query.source_needs + query.hold)
-        waiting = f"rows wait from {_at(source.floor)} on"
-        note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
-        return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
-    if others := [other.other for other in status.sources if other.path is None]:
-        note = f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none."
-        return Finding(
-            Cause.ORDINARY_SOURCE,
-            name,
-            note,
-            "Read that source through a rowtime stream, or let the stream speak for it: option('punctuate', 'true').",
-        )
-    if expression := status.lost.get(status.column or "rowtime"):
-        note = f"The output of query {name!r} has no bound: it was lost at {expression}"
-        return Finding(
-            Cause.BOUND_LOST,
-            name,
-            note,
-            f"Write {status.column or 'rowtime'} as an expression that is known to keep the order of time, such as "
-            "window.end, rowtime + INTERVAL 1 HOUR or date_trunc('HOUR', rowtime); or give the sink option('lateness', "
-            "...).",
-        )
+    return _held_by_option(query) or _of_ordinary_source(query) or _bound_lost(query) or _kept_by_operators(query)
+
+
+def _held_by_option(query: QueryState) -> Finding | None:
+    source, name = query.source, query.status.shown
+    if not query.hold or (source.floor is not None and source.floor >= query.source_needs):
+        return None
+    needs = show_micros(query.source_needs + query.hold)
+    waiting = f"rows wait from {_at(source.floor)} on"
+    note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
+    return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")
+
+
+def _of_ordinary_source(query: QueryState) -> Finding | None:
+    name, others = query.status.shown, [other.other for other in query.status.sources if other.path is None]
+    if not others:
+        return None
+    return Finding(
+        Cause.ORDINARY_SOURCE,
+        name,
+        f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none.",
+        "Read that source through a rowtime stream, or let the stream speak for it: option('punctuate', 'true').",
+    )
+
+
+def _bound_lost(query: QueryState) -> Finding | None:
+    name, column = query.status.shown, query.status.column or "rowtime"
+    expression = query.status.lost.get(column)
+    if not expression:
+        return None
+    return Finding(
+        Cause.BOUND_LOST,
+        name,
+        f"The output of query {name!r} has no bound: it was lost at {expression}",
+        f"Write {column} as an expression that is known to keep the order of time, such as window.end, rowtime + "
+        "INTERVAL 1 HOUR or date_trunc('HOUR', rowtime); or give the sink option('lateness', ...).",
+    )
+
+
+def _kept_by_operators(query: QueryState) -> Finding:
+    status, name = query.status, query.status.shown
     kept = ", ".join(operator.name for operator in status.operators) or "none"
     note = f"Query {name!r} has read all, but its operators ({kept}) keep rows: its output is at {_at(query.floor)}."
     return Finding(Cause.OPERATOR, name, note, f"{query.stream.path} must come further; rows are kept until then.")

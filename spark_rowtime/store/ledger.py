@@ -133,6 +133,11 @@ class Ledger:
         if self._land(commit, trains, record):
             record.sent = record.seen
         self._reject(record, commit.number, commit.rejected, cut)
+        self._write(commit, trains, record)
+        return Receipt(record.receipt_seq, record.receipt_floor, cut)
+
+    def _write(self, commit: Commit, trains: tuple[Staged, ...], record: ProducerRecord) -> None:
+        """Writes what the producer has, now that its rows and its bound have landed."""
         record.accepted += sum(train.rows for train in trains)
         record.number, record.disorder = commit.number, commit.disorder
         if commit.checkpoint is not None:
@@ -143,7 +148,6 @@ class Ledger:
             self._page.set_query_status(commit.producer, commit.query_status)
         record.receipt_seq, record.receipt_floor = self._page.head.seq, self._page.head.floor
         self._page.save(record)
-        return Receipt(record.receipt_seq, record.receipt_floor, cut)
 
     def _land(self, commit: Commit, trains: tuple[Staged, ...], record: ProducerRecord) -> bool:
         """Logs the rows and the bound of the commit. Returns whether it had rows or a new bound."""
