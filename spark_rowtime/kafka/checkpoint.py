@@ -22,8 +22,8 @@ class Checkpoint(NamedTuple):
     """The id of the topic, the offset of the next message, and the last one that was read, if that is known.
 
     ``watched``: the stream has bounds of the messages below that, and no rows. ``end``: the end of the partition, as it
-    was known then; it is for people, who see by it how far the reader lags. ``declared``: what a watch takes for true
-    of the topic.
+    was known then; it is for people, who see by it how far the reader lags. None: nobody has read the partition since
+    its start, or what is declared, was written. ``declared``: what a watch takes for true of the topic.
     """
 
     topic_id: str
@@ -32,6 +32,11 @@ class Checkpoint(NamedTuple):
     watched: bool = False
     end: int | None = None
     declared: Mapping[str, str] | None = None
+
+    @property
+    def followed(self) -> bool:
+        """Whether a host has read the partition since its start, or what is declared, was written."""
+        return self.end is not None
 
     def text(self) -> str:
         """As the stream stores it."""
@@ -47,8 +52,9 @@ class Checkpoint(NamedTuple):
         try:
             found = json.loads(text)
             last = LastRead(int(found["readTo"]), int(found["epoch"])) if "epoch" in found else None
-            made = cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True)
-            return made._replace(declared=dict(found["declared"])) if "declared" in found else made
+            end = int(found["end"]) if "end" in found else None
+            declared = dict(found["declared"]) if "declared" in found else None
+            return cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True, end, declared)
         except (ValueError, TypeError, KeyError):
             pass
         raise InvalidOptionError(
@@ -69,14 +75,14 @@ class Checkpoint(NamedTuple):
         )
 
     def otherwise_declared(self, producer: str, declared: Mapping[str, str]) -> InvalidOptionError:
-        """The error for a watch that declares something else than another one, which runs."""
+        """The error for a watch that declares something else than another one, which runs or has just begun."""
         theirs = self.declared or {}
         names = sorted(name for name in {**theirs, **declared} if theirs.get(name) != declared.get(name))
         has, wants = (", ".join(f"{name}={one.get(name)!r}" for name in names) for one in (theirs, declared))
         return InvalidOptionError(
-            f"Another host of a watch runs, which derives the bounds of {producer!r} with {has}; this one has {wants}."
-            " The bounds of a partition would be those of the host that Kafka gives it to just now. Give all hosts the "
-            "same declarations, or a stream of bounds of its own to each.",
+            f"Another host of a watch runs, or starts just now, which derives the bounds of {producer!r} with {has}; "
+            f"this one has {wants}. The bounds of a partition would be those of the host that Kafka gives it to just "
+            "now. Give all hosts the same declarations, or a stream of bounds of its own to each.",
             producer=producer,
             option=names[0],
         )

@@ -51,7 +51,7 @@ class Consumption:
     ``alignment`` says which partitions are not read for a while; None: all are.
     ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are. With
     ``until_end``, ``others`` says whether other hosts have read all but the given partitions; None: they are not waited
-    for.
+    for. ``assigned`` is called when Kafka has given partitions, also none; what it raises ends the host.
     """
 
     def __init__(
@@ -69,10 +69,11 @@ class Consumption:
         attach: Callable[[dict[str, TopicState]], object] = len,
         alignment: Alignment | None = None,
         others: Callable[[Iterable[Part]], bool] | None = None,
+        assigned: Callable[[], object] = lambda: None,
         ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
     ) -> None:
         self._ask, self._reads, self._discover, self._attach = ask, reads, discover, attach
-        self._alignment, self._others = alignment, others
+        self._alignment, self._others, self._assigned = alignment, others, assigned
         self._others_done, self._looked_at_others = others is None, 0.0
         self._poll_seconds = POLL_SECONDS if reads else UNREAD_POLL_SECONDS
         self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
@@ -285,6 +286,7 @@ class Consumption:
         try:
             parts = [Part(p.topic, p.partition) for p in partitions]
             starts = self._start(parts)
+            self._assigned()
         except Exception as error:  # noqa: BLE001
             self._failure = self._failure or error
             starts = []

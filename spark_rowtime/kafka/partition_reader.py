@@ -52,6 +52,11 @@ class PartitionReader:
         return self._checkpoint.offset
 
     @property
+    def followed(self) -> bool:
+        """Whether a host has read the partition since its start, or what is declared, was written."""
+        return self._checkpoint.followed
+
+    @property
     def at_end(self) -> bool:
         """Whether all messages that the consumer may see have been taken."""
         return self.end is not None and self.end >= self.next

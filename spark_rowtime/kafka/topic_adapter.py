@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
@@ -21,7 +20,8 @@ from spark_rowtime.kafka.client import (
     new_client,
     unavailable,
 )
-from spark_rowtime.kafka.consumption import OTHERS_SECONDS, Consumption
+from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.kafka.declaration import Declaration
 from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
@@ -36,8 +36,6 @@ from spark_rowtime.types.timestamps import to_interval
 
 Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
 """Opens the reader of a partition, with what opens its sink, and the id of its topic."""
-GONE_SECONDS = 12.0
-"""How long a host that was killed may count as one that runs; a little more than a session's timeout."""
 APPEND_TIME, ROWS = "append-time", "rows"
 """Where bounds come from: the brokers' clock, or the times of messages."""
 _ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
@@ -109,15 +107,17 @@ class TopicAdapter:
             self._topics = self._matching(topics)
         known = {name: topics.describe(name) for name in self._topics}
         stamped = {*self._stamped(topics)}
+        options = {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER}
+        declaration = None if self.declared is None else self._declaration(sinks, topics, options["group.id"])
         self._store_starts(sinks, topics, known)
-        if self.declared is not None:
-            self._require_declared(sinks, known, self.declared, partial(topics.has_members, f"rowtime-{stream}"))
+        if declaration is not None:
+            declaration.require()
         others = partial(self._reached, sinks, self._all_ends(topics, known)) if self.waitsForOthers else None
         consumption = Consumption(
-            {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER},
+            options,
             topics,
             known,
-            partial(self._open, sinks, topics, known, readers),
+            partial(self._open, sinks, topics, known, readers, declaration),
             QuietPartitions(topics, self._delay, None if self._idle is None else self._idle / 1e6, stamped=stamped),
             skips_lost=self._skips_lost,
             until_end=self._until_end,
@@ -126,29 +126,15 @@ class TopicAdapter:
             attach=partial(self._attach, sinks, topics, stamped),
             alignment=None if self._most_ahead is None else Alignment(self._most_ahead, partial(_floor, sinks)),
             others=others,
+            assigned=(lambda: None) if declaration is None else partial(declaration.compare, known),
         )
         consumption.run()
 
-    def _require_declared(
-        self,
-        sinks: Sinks,
-        known: Mapping[str, TopicState],
-        declared: Mapping[str, str],
-        others_run: Callable[[], bool],
-    ) -> None:
-        """Raises InvalidOptionError if hosts that run have declared something else of a partition.
-
-        One that was killed is waited for until Kafka no longer counts it.
-        """
-        deadline = time.monotonic() + GONE_SECONDS
-        with open_store(sinks.path) as store:
-            infos = [store.producer(part.producer) for topic in known.values() for part in topic.parts]
-        found = {info.name: Checkpoint.read(info.checkpoint, info.name) for info in infos if info and info.checkpoint}
-        for name, checkpoint in found.items():
-            while checkpoint.declared not in (None, declared) and others_run():
-                if time.monotonic() > deadline:
-                    raise checkpoint.otherwise_declared(name, declared)
-                time.sleep(OTHERS_SECONDS)
+    def _declaration(self, sinks: Sinks, topics: Topics, group: str) -> Declaration:
+        assert self.declared is not None
+        declaration = Declaration(sinks, self.declared, partial(topics.has_members, group))
+        declaration.look(self._topics)
+        return declaration
 
     def _all_ends(self, topics: Topics, known: Mapping[str, TopicState]) -> dict[Part, int]:
         return topics.ends([part for topic in known.values() for part in topic.parts], committed=True)
@@ -195,7 +181,8 @@ class TopicAdapter:
             with suppress(ProducerFencedError), ExitStack() as ends:  # another host may start at the same time
                 ends.callback(sink.abandon)
                 if sink.checkpoint is None:
-                    sink.flush(checkpoint=Checkpoint(known[part.topic].id, offset, watched=self.watches).text())
+                    starts = Checkpoint(known[part.topic].id, offset, watched=self.watches, declared=self.declared)
+                    sink.flush(checkpoint=starts.text())
 
     def _first_offsets(self, sinks: Sinks, topics: Topics, new: list[Part]) -> dict[Part, int]:
         """Where these partitions begin. One of a topic that the stream knows begins at its start.
@@ -224,7 +211,13 @@ class TopicAdapter:
         return [part for part in topic.parts if part not in known]
 
     def _open(
-        self, sinks: Sinks, topics: Topics, known: dict[str, TopicState], readers: Readers, part: Part
+        self,
+        sinks: Sinks,
+        topics: Topics,
+        known: dict[str, TopicState],
+        readers: Readers,
+        declaration: Declaration | None,
+        part: Part,
     ) -> PartitionReader:
         """Takes a partition over. One that was added to the topic gets its start first."""
         with open_store(sinks.path) as store:
@@ -232,9 +225,23 @@ class TopicAdapter:
         if info is None or info.checkpoint is None:
             self._store_starts(sinks, topics, {part.topic: topics.describe(part.topic)})
         feed = readers(part, partial(sinks.open, part.producer), known[part.topic].id)
+        if declaration is not None and part.number == 0:
+            self._follow(feed, declaration)
         feed.idle = info is not None and info.status is Status.IDLE
         feed.wake()  # until its end is reached again
         return feed
+
+    @staticmethod
+    def _follow(feed: PartitionReader, declaration: Declaration) -> None:
+        """Begins to follow partition 0, which has the declaration, and says so in its checkpoint."""
+        try:
+            declaration.compare([feed.part.topic])
+        except InvalidOptionError:
+            feed.drop()
+            raise
+        if not feed.followed:
+            with suppress(ProducerFencedError):  # by the one whose declaration counts now, which is compared again
+                feed.flush()
 
 
 def with_append_time(topics: Topics, names: Sequence[str]) -> list[str]:

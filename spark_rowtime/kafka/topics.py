@@ -109,9 +109,14 @@ class Topics:
         return self._offsets(parts, "earliest")
 
     def has_members(self, group: str) -> bool:
-        """Whether a consumer group has members, as far as the brokers say it soon."""
+        """Whether a consumer group has members; KafkaUnavailableError if the brokers do not say it soon."""
         future = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS)[group]
-        return future.exception(SOON_SECONDS + 1) is None and bool(future.result().members)
+        try:
+            return bool(future.result(SOON_SECONDS + 1).members)
+        except (library().KafkaException, TimeoutError) as error:
+            if _has_code(error, library().KafkaError.GROUP_ID_NOT_FOUND):
+                return False
+            raise self._failed(error, f"Asking for the members of the consumer group {group!r}") from error
 
     def setting(self, topic: str, name: str) -> str:
         """A setting of a topic."""
