@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from uuid import uuid4
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
@@ -14,6 +16,8 @@ from spark_rowtime.types.schema import ROWTIME
 
 DELTA = "delta:"
 """What the name of a Delta table begins with, as ``InTable`` has it."""
+_NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
+"""The setting with which each source of a query has a name."""
 _IN_TIME = "rowtime_in_time"
 """The extension's function that tells whether a row of a table is not late."""
 
@@ -36,6 +40,9 @@ def punctuate(
     query's progress counts it (``rowsLate`` in the metrics of the source of the bounds), and the stream keeps it in
     ``view=rejected``: the columns of the stream, as far as the DataFrame or the topic has a column of that name and
     type.
+
+    Where sources have names (``readStream.name``), the stream of bounds has that of the topic's source with ``_bounds``
+    behind it, so a query finds both again under its checkpoint.
 
     **A table.** A drain or ``tableWriter`` has written bounds into the commits of a Delta table, and Delta's own source
     reads the rows. A bound counts in a batch whose end offset has passed its commit entirely. There is no stream of
@@ -98,7 +105,7 @@ def punctuate(
             "them with option('view', 'rejected').",
             option="rejected",
         )
-    reader = df.sparkSession.readStream.format("rowtime").option(TOPIC_TIME, column).option("watermark", "none")
+    reader = _named(df).format("rowtime").option(TOPIC_TIME, column).option("watermark", "none")
     if watch is not None:
         reader = reader.option(WATCH, json.dumps(_texts(watch)))
     fields = [_of_bounds(field, column) for field in df.schema]
@@ -106,6 +113,22 @@ def punctuate(
     rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
     punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
     return punctuated.where(f.lit(True))
+
+
+def _named(df: DataFrame) -> DataStreamReader:
+    """A reader of the bounds. Where sources have names, the extension gives it that of the topic and ``_bounds``.
+
+    A topic may then come to a query that runs already, which takes the bounds that are there for its first offsets.
+    """
+    reader = df.sparkSession.readStream
+    if not _has_names(df):
+        return reader
+    named: DataStreamReader = reader.name(f"bounds_{uuid4().hex}").option("startingPosition", "latest")
+    return named
+
+
+def _has_names(df: DataFrame) -> bool:
+    return hasattr(DataStreamReader, "name") and str(df.sparkSession.conf.get(_NAMES, "false")).lower() == "true"
 
 
 def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None) -> DataFrame:

@@ -26,6 +26,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.Option;
+import sparkrowtime.compat.SourceNames;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -46,6 +47,9 @@ final class TopicUnion {
   static final List<String> PLACE = List.of("topic", "partition", "offset");
 
   private static final String KAFKA = "kafka";
+
+  /** What follows the name of a topic's source in that of the stream of bounds beside it. */
+  private static final String NAME_SUFFIX = "_bounds";
 
   private final Union union;
   private final StreamingRelationV2 bounds;
@@ -125,7 +129,10 @@ final class TopicUnion {
         Option.empty(), Scala.seq(List.of()));
   }
 
-  /** The branch of the bounds, whose relation has the id and, if its bounds are derived, says from which topic. */
+  /**
+   * The branch of the bounds, whose relation has the id and, if its bounds are derived, says from which topic. Where
+   * sources have names, it has that of the topic with {@value #NAME_SUFFIX} behind it: so a checkpoint knows both again.
+   */
   private LogicalPlan marked(LogicalPlan branch, String id, StreamingRelationV2 topic) {
     StreamingRelationV2 relation = withId(id, topic);
     return branch.transformUp(Scala.rewriting(node -> node == bounds || node.fastEquals(bounds) ? relation : node));
@@ -138,7 +145,9 @@ final class TopicUnion {
       Attribute time = Scala.list(rows.output()).get(place(bounds.extraOptions().get(TopicBounds.OPTION)));
       options.put(RowtimeStream.WATCHED, new WatchedTopic(rows, topic).described(time));
     }
-    return Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
+    StreamingRelationV2 described =
+        Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
+    return SourceNames.beside(described, topic, NAME_SUFFIX);
   }
 
   /** The plan of the rows in which each projection also has the hidden columns. */

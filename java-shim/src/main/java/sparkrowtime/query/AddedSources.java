@@ -63,7 +63,7 @@ final class AddedSources {
   }
 
   private void refuseEarly(SparkDataStream added, Offset start) {
-    long first = start == null ? Bound.UNKNOWN_YET : BoundedQuery.floor(start, added);
+    long first = start == null ? Bound.UNKNOWN_YET : first(added, start);
     Map<String, Long> before = bounds(this::logged);
     Map<String, Long> now = bounds(stream -> stream == added ? first : logged(stream));
     before.forEach(
@@ -72,6 +72,16 @@ final class AddedSources {
             throw refused(added, what, bound);
           }
         });
+  }
+
+  private long first(SparkDataStream added, Offset start) {
+    return isBeside(added)
+        ? query.beside().firstFloor((RowtimeStream) added, start)
+        : BoundedQuery.floor(start, added);
+  }
+
+  private static boolean isBeside(SparkDataStream added) {
+    return added instanceof RowtimeStream stream && stream.beside() != null;
   }
 
   private long logged(SparkDataStream stream) {
@@ -105,9 +115,15 @@ final class AddedSources {
         "The source " + named(added) + " is new in this query, whose checkpoint "
             + (isKnown
                 ? "has the bound " + time + " of " + what + ", and rows of this source may be earlier: they would be lost"
-                    + " as late. Leave them out with option(\"startingPosition\", \"" + time + "\"), or a later time"
-                    + " where the query computes an earlier one from it; or start"
+                    + " as late. " + leftOut(added, time) + "; or start"
                 : "has none of its other sources, so what has been promised is not known. Keep one of them, or start")
             + " with a new checkpoint and a new output.");
+  }
+
+  private static String leftOut(SparkDataStream added, String time) {
+    return isBeside(added)
+        ? "Let its topic begin behind the offsets of a bound at " + time + " or later (startingOffsets), once there is one"
+        : "Leave them out with option(\"startingPosition\", \"" + time + "\"), or a later time where the query computes an"
+            + " earlier one from it";
   }
 }

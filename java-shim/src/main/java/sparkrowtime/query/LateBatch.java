@@ -114,9 +114,17 @@ final class LateBatch {
     LateRows rows = new LateRows();
     rows.register(query.spark().sparkSessionForStream().sparkContext(), scala.Option.empty(), false);
     long floor = query.floorsOf(batch - 1).applyAsLong(stream);
-    Late found = new Late(mark, Math.max(floor, FIRST_MICROS), rows);
+    Late found = new Late(mark, Math.max(Math.max(floor, ofQuery(context, stream)), FIRST_MICROS), rows);
     late.computeIfAbsent(stream, s -> new ArrayList<>()).add(found);
     return found;
+  }
+
+  /**
+   * The watermark that the query had before it got this source: rows of its first batch below it would be lost in the
+   * operators. Else 0.
+   */
+  private long ofQuery(StreamExecutionContext context, SparkDataStream stream) {
+    return context.startOffsets().contains(stream) ? 0 : LoggedWatermark.of(query.spark(), batch - 1) * 1000;
   }
 
   private void requireKept() {

@@ -88,6 +88,11 @@ final class TopicBatch {
     return own == null || ofTopic == null ? Bound.UNKNOWN_YET : EndOfTime.floor(stream.questions().floorAt(own, ofTopic.json()));
   }
 
+  /** The same where the query has read neither yet, and begins at these offsets. */
+  long firstFloor(RowtimeStream stream, Offset start) {
+    return EndOfTime.floor(stream.questions().floorAt(start, topics.get(stream).initialOffset().json()));
+  }
+
   /** Throws if the topics of the next batch have gone back. Called when the ends of all sources are known. */
   void requireForward() {
     StreamExecutionContext context = query.spark().getLatestExecutionContext();
