@@ -15,7 +15,14 @@ from spark_rowtime.bounds.topic_cut import merged
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back, rows_unread
-from spark_rowtime.store.base import NEW_STREAM, REJECTED_BYTES, Snapshot, StreamSettings
+from spark_rowtime.store.base import (
+    NEW_STREAM,
+    READS_STREAM,
+    READS_TOPIC,
+    REJECTED_BYTES,
+    Snapshot,
+    StreamSettings,
+)
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.query_status import query_names
 from spark_rowtime.store.record import ProducerInfo
@@ -496,7 +503,7 @@ def info_of(
                 from_micros(max(snapshot.wall - r.unseen, 0)),
                 rows,
                 gone(r.name),
-                r.reads or None,
+                r.reads if r.reads in (READS_STREAM, READS_TOPIC) else None,
             )
             for r, rows in zip(snapshot.readers, unread, strict=True)
         ),

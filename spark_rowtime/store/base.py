@@ -200,6 +200,9 @@ FORGET_MICROS = 86_400_000_000
 READS_STREAM, READS_TOPIC, READS_UNKNOWN = "stream", "topic", ""
 """What a registered reader reads: the stream, or a topic beside it, to which the stream's cuts belong. Of readers that
 an earlier version has registered it is not known: rows and cuts are kept for these."""
+READS_COPIED = "copied"
+"""The same of a reader in a copy that a user has registered in the stream who may only read. It keeps rows and cuts
+there, not for ever, until it registers in the copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import READS_UNKNOWN, WRITER, ReaderInfo, Rejection, ReportedStatus, Snapshot, Staged
+from spark_rowtime.store.base import READS_COPIED, WRITER, ReaderInfo, Rejection, ReportedStatus, Snapshot, Staged
 
 
 class LoggedEvent(NamedTuple):
@@ -80,10 +80,11 @@ def writers(snapshot: Snapshot) -> list[ReportedStatus]:
 def copied_readers(snapshot: Snapshot) -> list[ReaderInfo]:
     """Returns the readers as a copy has them, which does not know whose they are.
 
-    Law (*a reader lets nothing go*, in a copy; tests/store/test_postgres_folding.py): what a user has registered who
-    may only read keeps cuts in the copy, too, and lets none be folded, until somebody registers it there.
+    Laws, until somebody registers it there (tests/store/test_postgres_folding.py): what a user has registered who may
+    only read keeps cuts in the copy, too, and lets none be folded (*a reader lets nothing go*); and it keeps them for
+    HELD_MICROS alone (*not for ever*).
     """
-    return [one if one.trusted else replace(one, reads=READS_UNKNOWN) for one in snapshot.readers]
+    return [one if one.trusted else replace(one, reads=READS_COPIED) for one in snapshot.readers]
 
 
 def key_parts(snapshot: Snapshot) -> Iterator[tuple[str, int, bytes]]:

@@ -20,6 +20,8 @@ STAGED_ROWS = "staged rows"
 """What the stream lacks, in the values of the error, where such bytes were removed before the commit."""
 
 
+HELD_MICROS = 30 * 86_400_000_000
+"""For how long something is kept for a reader of a user who may only read: 30 days of uptime."""
 SEEN_SECONDS = 60.0
 """A registered reader renews its registration at this interval, even if no rows arrive."""
 _JOINS = " (joins)"

@@ -14,6 +14,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import cut_folding, open_store
 from spark_rowtime.store.base import READS_TOPIC, Store
+from spark_rowtime.store.local import readers as local_readers
 from spark_rowtime.store.postgres import registrations, waited_for
 from spark_rowtime.store.postgres.removal import Collector
 from tests.postgresserver import PostgresServer
@@ -97,6 +98,33 @@ def test_a_reader_lets_nothing_go_in_a_copy(
         with store(postgres, "owner_ann") as owner:
             owner.forget("far") if user == "reader" else None
             owner.keep("far", place(owner.head().seq), READS_TOPIC)
+
+
+@pytest.mark.parametrize("kind", ["directory", "database"])
+def test_a_reader_keeps_nothing_for_ever_in_a_copy(
+    postgres: PostgresServer, attacker: Any, bounds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Nor in a copy of the copy; what a writer has registered stays, and so does what is registered in the copy."""
+    with store(postgres, "writer_ann") as writer:
+        writer.keep("query of a writer", place(4), READS_TOPIC)
+    register(attacker, "pinned", 0)
+    copies = [
+        postgres.url(name, user="owner_ann_folded", database="folded") if kind == "database" else str(tmp_path / name)
+        for name in ("copied", "again")
+    ]
+    for source, copy in zip([bounds, copies[0]], copies, strict=True):
+        rt.copyStream(source, copy)
+        assert folded(copy) == CUTS
+    for held in (waited_for, local_readers):
+        monkeypatch.setattr(held, "HELD_MICROS", -1)
+    for copy in copies:
+        assert folded(copy) == CUTS - 2
+    with open_store(copies[0]) as opened:
+        assert [one.trusted for one in opened.snapshot().readers] == [False, True]
+        opened.keep("pinned", place(0), READS_TOPIC)
+        assert all(one.trusted for one in opened.snapshot().readers)
+    for copy in copies:
+        rt.deleteStream(copy, force=True)
 
 
 def test_a_reader_keeps_nothing_for_ever(

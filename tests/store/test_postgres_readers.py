@@ -125,6 +125,34 @@ def test_a_registration_is_its_users_own(postgres: PostgresServer, attacker: Any
         assert not owner.snapshot().readers
 
 
+def test_who_may_only_read_is_not_there_before_the_query_of_a_writer(postgres: PostgresServer) -> None:
+    """It knows the name, which is the path of a checkpoint. The writer's query gets its registration, and keeps it."""
+    name = "file:///ckpt/alerts/sources/0"
+    with store(postgres, "reader_bob") as bob, store(postgres, "writer_ann") as writer:
+        bob.keep(name, place(9))
+        writer.keep(name, place(0), READS_TOPIC)
+        [found] = [one for one in bob.snapshot().readers if one.name == name]
+        assert (found.position.seq, found.reads, found.trusted) == (0, READS_TOPIC, True)
+        for call in (lambda: bob.keep(name, place(9)), lambda: bob.forget(name)):
+            with pytest.raises(rt.StoreUnavailableError, match="writer_ann_shared"):
+                call()
+        with store(postgres, "writer_bob") as other, pytest.raises(rt.StoreUnavailableError, match="writer_ann_shared"):
+            other.keep(name, place(9))
+        writer.forget(name)
+
+
+def test_who_may_only_read_keeps_the_query_of_another_reader_out_by_its_name(postgres: PostgresServer) -> None:
+    """What does not hold between readers. It is said, and no position is taken from the one who was there before."""
+    with store(postgres, "reader_bob") as bob, store(postgres, "reader_ann") as ann:
+        bob.keep("alerts", place(0))
+        with pytest.raises(rt.StoreUnavailableError, match="this reader is of the user reader_bob_shared"):
+            ann.keep("alerts", place(0))
+        with store(postgres, "owner_ann") as owner:
+            owner.forget("alerts")
+        ann.keep("alerts", place(0))
+        ann.forget("alerts")
+
+
 def test_a_status_is_its_users_own(postgres: PostgresServer, attacker: Any) -> None:
     with store(postgres, "reader_ann") as ann, store(postgres, "reader_bob") as bob:
         ann.put_status(READER, "q", "{}")

@@ -83,7 +83,7 @@ class Collector:
         more = True
         while more:
             with self._transaction():
-                upto = passed(readers.known(self._catalog))
+                upto = passed(readers.waited_for(self._catalog, self._uptime()))
                 upto = upto if age is None else last_before(self._catalog, upto, self._uptime() - age)
                 more = cuts.fold(self._catalog, upto)
 
@@ -103,7 +103,8 @@ class Collector:
         last = 1
         while last:
             with self._transaction():
-                before, known = self._uptime() - cut_folding.KEPT_MICROS, readers.known(self._catalog)
+                now = self._uptime()
+                before, known = now - cut_folding.KEPT_MICROS, readers.waited_for(self._catalog, now)
                 upto = reached_by_all(known, passed(known))
                 last = last_bound(self._catalog, self._log.horizon().seq, upto, before)
                 if last:
@@ -214,7 +215,8 @@ class Collector:
         return found
 
     def _needs(self, force: bool) -> list[tuple[str, Position]]:
-        return needs(readers.positions(self._catalog).items(), self._store.head(), force)
+        known = readers.waited_for(self._catalog, self._uptime())
+        return needs([(one.name, one.position) for one in known], self._store.head(), force)
 
     def _sweep(self) -> tuple[int, int]:
         """Removes the files of removed trains and of crashed writers. Returns how many files, and their bytes."""

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from spark_rowtime.store.base import READS_UNKNOWN, Position, ReaderInfo
+from spark_rowtime.store.base import READS_COPIED, READS_UNKNOWN, Position, ReaderInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.retention import HELD_MICROS
 
 _ALL = "SELECT name, seq, cut, seen, reads, seal FROM readers ORDER BY name"
 _KEEP = "INSERT OR REPLACE INTO readers (name, seq, cut, seen, reads, seal) VALUES (?, ?, ?, ?, ?, ?)"
@@ -29,9 +30,14 @@ def known(catalog: Catalog, now: int = 0) -> list[ReaderInfo]:
 def _opened(row: tuple[Any, ...], now: int) -> ReaderInfo:
     """Rows of formats before 5 have nothing in the column ``reads``, which their seal does not know."""
     name, seq, cut, seen, *reads = intact(row if row[4] is not None else (*row[:4], row[5]), "readers")
-    return ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0), *(reads or [READS_UNKNOWN]))
+    [what] = reads or [READS_UNKNOWN]
+    return ReaderInfo(name, Position(seq, cut, None), max(now - seen, 0), what, what != READS_COPIED)
 
 
-def positions(catalog: Catalog) -> dict[str, Position]:
-    """Returns the positions of all registered readers, by name."""
-    return {one.name: one.position for one in known(catalog)}
+def waited_for(catalog: Catalog, now: int) -> list[ReaderInfo]:
+    """Returns the readers that retention waits for at the uptime ``now``.
+
+    Whoever registers in a directory may write there, and is waited for as long as it takes. A copy of a database may
+    have readers of users who could only read: those are waited for until they have not been seen for HELD_MICROS.
+    """
+    return [one for one in known(catalog, now) if one.trusted or one.unseen < HELD_MICROS]

@@ -265,7 +265,7 @@ class LocalStore(LedgerStore):
     def forget(self, reader: str) -> None:
         with self._guard:
             if not readers.forget(self._catalog, reader):
-                raise never_registered(reader, readers.positions(self._catalog))
+                raise never_registered(reader, [one.name for one in readers.known(self._catalog)])
 
     def put_status(self, role: str, name: str, content: str) -> None:
         with self._transaction(patience=READER_PATIENCE if role == READER else None):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from spark_rowtime.store.base import FORGET_STATUS_MICROS, Position, ReaderInfo
+from spark_rowtime.store.base import FORGET_STATUS_MICROS, READS_COPIED, Position, ReaderInfo
 from spark_rowtime.types.timestamps import END
 
 MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
@@ -22,8 +22,8 @@ KEEP = "SELECT rowtime.keep_reader(%s, %s, %s, %s, %s, %s, %s)"
 """Of the stream, its name, the reader, its seq and its cut, at the uptime, and what it reads. It returns false if the
 stream is gone."""
 ALL = (
-    "SELECT name, seq, cut, seen, reads, owner = '' OR EXISTS (SELECT FROM pg_roles known WHERE known.rolname = owner "
-    "AND has_table_privilege(known.oid, 'rowtime.heads', 'UPDATE')) "
+    f"SELECT name, seq, cut, seen, reads, reads <> '{READS_COPIED}' AND (owner = '' OR EXISTS (SELECT "  # noqa: S608
+    "FROM pg_roles known WHERE known.rolname = owner AND has_table_privilege(known.oid, 'rowtime.heads', 'UPDATE'))) "
     "FROM rowtime.readers WHERE stream = %s ORDER BY name"
 )
 """The readers of a stream: see :func:`opened`."""

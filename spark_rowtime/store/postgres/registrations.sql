@@ -1,12 +1,18 @@
 -- What a reader may change: registrations and accounts of its own. It has no right to their tables; these functions run
 -- with the rights of the tables' owner. Law (tests/store/test_postgres_readers.py): what a user has registered, no other
--- user replaces or removes, except one who may update the tables. What has no owner yet, as of a copy, or of version 4,
--- is that of the first who registers under its name. No time is later than it is, or earlier than the stream's last
+-- user replaces or removes, except one who may update the tables; and the registration of a user who may only read goes
+-- to one who may write and registers under its name, so that nobody is there before its query. What has no owner yet, as
+-- of a copy, or of version 4, is that of the first who registers under its name. No time is later than it is, or earlier than the stream's last
 -- event, no position is beyond the log's ends, no cut beyond all times, no name breaks a line, and what one user can have
 -- there has a limit. Names in capitals are those of Python.
 CREATE OR REPLACE FUNCTION rowtime.may_replace(owner text) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT owner IN ('', session_user::text) OR has_table_privilege(session_user, 'rowtime.readers', 'UPDATE')
+$$;
+CREATE OR REPLACE FUNCTION rowtime.may_write(owner text) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp AS $$
+    SELECT owner = '' OR EXISTS (SELECT FROM pg_roles known WHERE known.rolname = owner
+        AND has_table_privilege(known.oid, 'rowtime.heads', 'UPDATE'))
 $$;
 CREATE OR REPLACE FUNCTION rowtime.refuse(what text, owner text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $$
@@ -49,8 +55,9 @@ BEGIN
             WHERE h.stream = of_stream ORDER BY h.era DESC LIMIT 1))),
             CASE WHEN at_cut IS NOT NULL THEN GREATEST(0, LEAST(at_cut, END_OF_TIME)) END, up, session_user, what)
         ON CONFLICT (stream, name) DO UPDATE SET seq = excluded.seq, cut = excluded.cut, seen = excluded.seen,
-            reads = excluded.reads, owner = CASE r.owner WHEN '' THEN excluded.owner ELSE r.owner END
-        WHERE rowtime.may_replace(r.owner);
+            reads = excluded.reads,
+            owner = CASE WHEN r.owner <> '' AND rowtime.may_replace(r.owner) THEN r.owner ELSE excluded.owner END
+        WHERE rowtime.may_replace(r.owner) OR (rowtime.may_write(session_user) AND NOT rowtime.may_write(r.owner));
     IF NOT FOUND THEN
         SELECT r.owner INTO whose FROM rowtime.readers r WHERE r.stream = of_stream AND r.name = reader;
         PERFORM rowtime.refuse('the registration of this reader', whose);

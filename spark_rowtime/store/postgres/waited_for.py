@@ -13,10 +13,8 @@ from spark_rowtime.store.cut_folding import passed
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.postgres import registrations
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.retention import needs
+from spark_rowtime.store.retention import HELD_MICROS, needs
 
-HELD_MICROS = 30 * 86_400_000_000
-"""For how long what is committed is kept for a reader who may not write: 30 days of uptime."""
 _AFTER_ALL = Position(1 << 60, None, None)
 _BEFORE = (
     "WITH RECURSIVE search (low, high) AS (SELECT %s::bigint, %s::bigint UNION ALL "
