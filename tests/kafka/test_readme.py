@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.functions import col, from_json, window
 
 import spark_rowtime as rt
-from tests.documents.blocks import ROOT
+from tests.documents.blocks import ROOT, blocks
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 from tests.streams import clock_of
@@ -38,3 +38,13 @@ def test_an_hour_closes_by_one_changed_line(spark: Any, kafka: Any, tmp_path: Pa
     hour = tuple(clock_of(datetime(2026, 1, 5, end)) for end in (9, 10))
     with Observed(job["hourly"], tmp_path) as hours:
         wait_for(lambda: [row for rows in hours.batches.copy().values() for row in rows] == [(hour, "Berlin", 1)], "it")
+
+
+def test_the_shortest_program_that_sends_bounds(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bound follows its message."""
+    [program] = [block.code for block in blocks(ROOT / "docs" / "kafka.md") if "rt.KafkaBounds(producer" in block.code]
+    topic = kafka.topic(partitions=1)
+    monkeypatch.chdir(tmp_path)
+    exec(program.replace("broker:9092", kafka.bootstrap).replace('"orders"', f'"{topic}"'), {})
+    found = rt.describeStream("orders-bounds.rowtime")
+    assert clock_of(found.bound.time.replace(tzinfo=None)) == "2026-01-05 10:00"
