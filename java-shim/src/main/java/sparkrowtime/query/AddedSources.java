@@ -69,6 +69,9 @@ final class AddedSources {
     before.forEach(
         (what, bound) -> {
           if (now.getOrDefault(what, Bound.UNKNOWN_YET) < bound) {
+            if (isBeside(added)) {
+              query.beside().forgetFirst((RowtimeStream) added);
+            }
             throw refused(added, what, bound);
           }
         });

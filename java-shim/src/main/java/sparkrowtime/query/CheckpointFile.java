@@ -56,6 +56,11 @@ final class CheckpointFile {
     }
   }
 
+  /** Removes the file, if there is one. */
+  void remove() {
+    files.delete(file);
+  }
+
   Path checkpoint() {
     return root;
   }

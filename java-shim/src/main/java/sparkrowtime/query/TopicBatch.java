@@ -33,6 +33,9 @@ final class TopicBatch {
   private final Map<RowtimeStream, SparkDataStream> topics = new LinkedHashMap<>();
   private final Map<RowtimeStream, TopicIds> ids = new HashMap<>();
   private final Map<RowtimeStream, String> asked = new HashMap<>();
+
+  /** Where the checkpoint keeps the first offsets of the topics. */
+  private final Map<RowtimeStream, String> places = new HashMap<>();
   private boolean compared;
 
   TopicBatch(BoundedQuery query) {
@@ -49,6 +52,7 @@ final class TopicBatch {
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
         ids.put(stream, new TopicIds(relation.stream(), relation.relation().options()));
+        places.put(stream, relation.relation().metadataPath());
       }
     }
   }
@@ -91,6 +95,11 @@ final class TopicBatch {
   /** The same where the query has read neither yet, and begins at these offsets. */
   long firstFloor(RowtimeStream stream, Offset start) {
     return EndOfTime.floor(stream.questions().floorAt(start, topics.get(stream).initialOffset().json()));
+  }
+
+  /** Forgets these offsets of topics, which Spark's source has stored: the query may be started with others. */
+  void forgetFirst(RowtimeStream stream) {
+    new CheckpointFile(query.spark(), places.get(stream) + "/0").remove();
   }
 
   /** Throws if the topics of the next batch have gone back. Called when the ends of all sources are known. */
