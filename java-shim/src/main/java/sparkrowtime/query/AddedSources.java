@@ -70,7 +70,7 @@ final class AddedSources {
         (what, bound) -> {
           if (now.getOrDefault(what, Bound.UNKNOWN_YET) < bound) {
             if (isBeside(added)) {
-              query.beside().forgetFirst((RowtimeStream) added);
+              query.topics().forgetFirst((RowtimeStream) added);
             }
             throw refused(added, what, bound);
           }
@@ -79,12 +79,12 @@ final class AddedSources {
 
   private long first(SparkDataStream added, Offset start) {
     return isBeside(added)
-        ? query.beside().firstFloor((RowtimeStream) added, start)
+        ? query.topics().firstFloor((RowtimeStream) added, start)
         : BoundedQuery.floor(start, added);
   }
 
   private static boolean isBeside(SparkDataStream added) {
-    return added instanceof RowtimeStream stream && stream.beside() != null;
+    return added instanceof RowtimeStream stream && stream.unionId() != null;
   }
 
   private long logged(SparkDataStream stream) {
