@@ -167,3 +167,12 @@ def test_a_bound_about_another_column_is_refused(orders: Any) -> None:
         orders.put(bound="10:40", **{POSITION: "7"})
         with pytest.raises(StreamingQueryException, match="its column rowtime, and punctuate is over its column ts"):
             query.step()
+
+
+def test_a_stream_that_has_ended_closes_all_windows(orders: Any) -> None:
+    """A drain writes the last legal time as the bound then."""
+    orders.put(("10:10", "a"))
+    with orders.observed(hourly(orders.rows())) as query:
+        query.step()
+        orders.put(bound="9999-12-31 23:59:59.999998", strict=True)
+        assert query.step() == [(TEN, "a", 1)]

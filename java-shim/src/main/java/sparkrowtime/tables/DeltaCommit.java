@@ -8,7 +8,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.time.DateTimeException;
 import java.time.Instant;
-import java.time.temporal.ChronoUnit;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Shown;
 
@@ -88,12 +87,17 @@ final class DeltaCommit {
     }
     String bound = properties.get(BOUND).asText();
     try {
-      long micros = ChronoUnit.MICROS.between(Instant.EPOCH, Instant.parse(bound));
+      long micros = micros(Instant.parse(bound));
       return properties.path("rowtime.strict").asText().equals("true") ? micros + 1 : micros;
     } catch (DateTimeException | ArithmeticException e) {
       throw new IllegalStateException(
           file + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time in ISO 8601, such as 2026-01-05T10:00:00Z.", e);
     }
+  }
+
+  /** Microseconds since 1970, up to the year 9999: {@code ChronoUnit.between} counts nanoseconds, which end in 2262. */
+  static long micros(Instant time) {
+    return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000), time.getNano() / 1_000);
   }
 
   /** The column that a query has said, without its backticks; a drain writes that of the stream. Null if it is not said. */
