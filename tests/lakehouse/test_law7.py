@@ -1,0 +1,35 @@
+"""Law 7 with tables: two queries with a Delta table between them, random programs, by seed.
+
+Others rewrite files and append rows that know nothing of the bound; queries stop, and batches run again; limits cut
+commits in parts. The results are those of the rows in batch, no bound is before its rows, and what a bound makes final
+is out once the commit with the bound is read. A program that fails is printed, and made smaller. Others:
+``ROWTIME_LAW7_SEEDS=0:50 scripts/on-spark.sh 4.2 .venv/bin/python -m pytest tests/lakehouse/test_law7.py``.
+"""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from tests.lakehouse.played import Life
+from tests.lakehouse.programs import PROGRAMS, Program
+from tests.law7.seeds import numbers
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", numbers("0:6"))
+def test_bounds_never_change_a_result(spark: Any, tmp_path: Path, number: int) -> None:
+    @seed(number)
+    @settings(
+        max_examples=1,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+    )
+    @given(PROGRAMS)
+    def play(program: Program) -> None:
+        Life(spark, program, Path(tempfile.mkdtemp(dir=tmp_path))).play()
+
+    play()
