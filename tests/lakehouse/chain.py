@@ -1,7 +1,7 @@
 """A chain of three queries over the table of orders, by Delta's own sink: silver, gold by ten minutes, and day by hour.
 
-``python -m tests.lakehouse.chain FOLDER [end]`` is a Spark driver that a test kills; with ``end`` it ends when all data
-is processed.
+``python -m tests.lakehouse.chain FOLDER QUERY`` is a Spark driver that runs one of them until a test kills it; with
+``all`` it runs one after the other, and ends when all data is processed.
 """
 
 import sys
@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 import spark_rowtime as rt
 
-TABLES = ("silver", "gold", "day")
+TABLES, ALL = ("silver", "gold", "day"), "all"
 
 
 class Chain:
@@ -54,22 +54,20 @@ class Chain:
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{self.folder / table}` ({columns}) USING delta")
 
 
-def main(folder: Path, end: bool) -> None:
+def main(folder: Path, name: str) -> None:
     from tests.crash.driver import SETTINGS
     from tests.sparksession import make_session
     from tests.tables.jars import table_jars
     from tests.tables.spark_reader import DELTA
 
     chain = Chain(make_session(**SETTINGS, **DELTA, **{"spark.jars": table_jars("delta")}), folder)
-    chain.made()
-    if end:
-        for name in TABLES:
-            chain.start(name, availableNow=True).awaitTermination()
+    if name == ALL:
+        for each in TABLES:
+            chain.start(each, availableNow=True).awaitTermination()
         chain.spark.stop()
     else:
-        queries = [chain.start(name) for name in TABLES]
-        queries[0].awaitTermination()
+        chain.start(name).awaitTermination()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:] == ["end"])
+    main(Path(sys.argv[1]), sys.argv[2])
