@@ -76,7 +76,7 @@ class Observed:
         for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
             if file.name.strip(".").removesuffix(".crc") == str(batch):
                 file.unlink()
-        self.batches.pop(batch)
+        self.batches.pop(batch, None)
         return batch
 
 
