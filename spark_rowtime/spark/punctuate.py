@@ -1,7 +1,8 @@
 """punctuate: the rows of a Kafka topic or a Delta table get the watermark of bounds that are beside or in it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from uuid import uuid4
 
 from pyspark.errors import AnalysisException
@@ -18,6 +19,7 @@ DELTA = "delta:"
 """What the name of a Delta table begins with, as ``InTable`` has it."""
 _NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting with which each source of a query has a name."""
+_IN_PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 _IN_TIME = "rowtime_in_time"
 """The extension's function that tells whether a row of a table is not late."""
 
@@ -94,11 +96,13 @@ def punctuate(
         rows = rt.punctuate(parsed, "ts", bounds="orders-bounds.rowtime", watch=declared)
         ```
     """
-    _check(df, column)
     if bounds is None or bounds.startswith(DELTA):
+        with _unless_in_pipeline():
+            _check(df, column)
         if watch is not None:
             raise InvalidOptionError("watch is for topics: name the stream that gets their bounds.", option="watch")
         return _of_table(df, column, bounds, rejected)
+    _check(df, column)
     if rejected is not None:
         raise InvalidOptionError(
             f"rejected={rejected!r} is for tables: the stream of bounds {bounds} keeps the late rows of a topic. Read "
@@ -163,6 +167,16 @@ def _texts(watch: Mapping[str, str]) -> dict[str, str]:
         "shown: they may be secret.)",
         option="watch",
     )
+
+
+@contextmanager
+def _unless_in_pipeline() -> Iterator[None]:
+    """The functions of a declarative pipeline must not look at a DataFrame. The extension does when the flow starts."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != _IN_PIPELINE:
+            raise
 
 
 def _check(df: DataFrame, column: str) -> None:

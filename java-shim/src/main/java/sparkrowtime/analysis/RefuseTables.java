@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
+import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.Definitions;
@@ -32,6 +33,9 @@ final class RefuseTables {
       throw new IllegalArgumentException(
           "rowtime_in_time needs a column, not " + LateMark.time(((Filter) node).condition()).sql() + ". Select it under a"
               + " name first.");
+    } else if (!time.dataType().equals(DataTypes.TimestampType)) {
+      throw RefuseTopics.refused(
+          time.name(), "the column has the type " + time.dataType().sql() + ". Cast it to TIMESTAMP, which has a time zone");
     } else if (TopicBounds.leaf(rows) instanceof EventTimeWatermark) {
       throw RefuseTopics.refused(
           time.name(), "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");

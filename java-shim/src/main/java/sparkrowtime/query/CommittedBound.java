@@ -15,6 +15,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.streaming.OutputMode;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
@@ -34,6 +35,7 @@ import sparkrowtime.tables.InTable;
  */
 final class CommittedBound {
   private static final String OPTION = "rowtimeBound";
+  private static final String SETTING = "spark.rowtime.tableBound";
   private static final String METADATA = "spark.databricks.delta.commitInfo.userMetadata";
   private static final String SINK = "org.apache.spark.sql.delta.sources.DeltaSink";
   private static final ObjectMapper MAPPER = new ObjectMapper();
@@ -48,12 +50,14 @@ final class CommittedBound {
     this.writer = column == null ? null : writer((WriteToMicroBatchDataSourceV1) query.spark().logicalPlan());
   }
 
-  /** The output column that the option of a query names; null without the option. */
+  /** The output column that the option of a query names, or the setting where queries have none; null without both. */
   static String named(LogicalPlan plan) {
     Map<String, String> options = plan instanceof WriteToMicroBatchDataSourceV1 write
         ? CollectionConverters.asJava(write.writeOptions())
-        : plan instanceof WriteToMicroBatchDataSource write ? CollectionConverters.asJava(write.writeOptions()) : Map.of();
-    return new CaseInsensitiveStringMap(options).get(OPTION);
+        : plan instanceof WriteToMicroBatchDataSource write ? CollectionConverters.asJava(write.writeOptions()) : null;
+    return options == null
+        ? null
+        : new CaseInsensitiveStringMap(options).getOrDefault(OPTION, SQLConf.get().getConfString(SETTING, null));
   }
 
   private String column(LogicalPlan plan) {
