@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.timestamps import to_interval
 
 DELTA = "delta:"
 """What the name of a Delta table begins with, as ``InTable`` has it."""
@@ -59,7 +60,9 @@ def punctuate(
             ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
         bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or ``delta:PATH``, which
             must be the table that is read.
-        watch: Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra
+        watch: Of a table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest time
+            of the rows so far less that, by the statistics that the commits have of their files; no row is read for it.
+            Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra
             ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
             These are arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and
             security come from the Kafka source, and the field with the time from the expression of ``column``; where
@@ -99,9 +102,7 @@ def punctuate(
     if bounds is None or bounds.startswith(DELTA):
         with _unless_in_pipeline():
             _check(df, column)
-        if watch is not None:
-            raise InvalidOptionError("watch is for topics: name the stream that gets their bounds.", option="watch")
-        return _of_table(df, column, bounds, rejected)
+        return _of_table(df, column, bounds, rejected, None if watch is None else _lateness(_texts(watch)))
     _check(df, column)
     if rejected is not None:
         raise InvalidOptionError(
@@ -135,12 +136,24 @@ def _has_names(df: DataFrame) -> bool:
     return hasattr(DataStreamReader, "name") and str(df.sparkSession.conf.get(_NAMES, "false")).lower() == "true"
 
 
-def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None) -> DataFrame:
+def _lateness(watch: dict[str, str]) -> str:
+    """How far a row of a table may lie below the largest one, as an interval of Spark."""
+    others = watch.keys() - {"lateness"}
+    if others:
+        raise InvalidOptionError(
+            f"watch of a table has lateness alone, and here {', '.join(sorted(others))}: the times are those of its "
+            "statistics. Of a topic, name the stream that gets the bounds.",
+            option="watch",
+        )
+    return f"{to_interval(watch.get('lateness'), 'lateness') or 0} microseconds"
+
+
+def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None, lateness: str | None) -> DataFrame:
     if rejected is not None and not rejected.startswith(DELTA):
         raise InvalidOptionError(f"rejected={rejected!r} is no table. Give delta:PATH.", option="rejected")
     time = f.col(f"`{column.replace('`', '``')}`")
     try:
-        return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected)))
+        return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected), f.lit(lateness)))
     except AnalysisException as error:
         if error.getCondition() != "UNRESOLVED_ROUTINE":
             raise

@@ -16,10 +16,14 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.util.DateTimeConstants;
+import org.apache.spark.sql.catalyst.util.IntervalUtils;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
+import org.apache.spark.unsafe.types.CalendarInterval;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.Function1;
 import scala.Tuple3;
 import scala.collection.immutable.Seq;
@@ -39,6 +43,7 @@ import sparkrowtime.topics.TopicBounds;
 public final class TableReads {
   private static final String FUNCTION = "rowtime_in_time";
   private static final String DELTA = "delta";
+  private static final int LATENESS = 3;
 
   private TableReads() {}
 
@@ -49,10 +54,10 @@ public final class TableReads {
   }
 
   private static Expression call(Seq<Expression> arguments) {
-    if (arguments.isEmpty() || arguments.size() > 3) {
+    if (arguments.isEmpty() || arguments.size() > 4) {
       throw wrong("it has " + arguments.size() + " arguments");
     }
-    return call(new InTable(table(arguments, 1), table(arguments, 2)), List.of(arguments.head()));
+    return call(new InTable(table(arguments, 1), table(arguments, 2), lateness(arguments)), List.of(arguments.head()));
   }
 
   /** The name of a table; empty where it is not said. */
@@ -66,10 +71,26 @@ public final class TableReads {
     return name;
   }
 
+  /** The microseconds of an interval; null where none is said. */
+  private static Long lateness(Seq<Expression> arguments) {
+    Expression said = arguments.size() > LATENESS ? arguments.apply(LATENESS) : null;
+    if (said == null || said instanceof Literal literal && literal.value() == null) {
+      return null;
+    }
+    CalendarInterval interval = said instanceof Literal text && text.value() instanceof UTF8String value
+        ? IntervalUtils.safeStringToInterval(value)
+        : null;
+    if (interval == null || interval.months != 0 || interval.days < 0 || interval.microseconds < 0) {
+      throw wrong("argument 4 is " + said.sql() + ", and no interval such as '1 hour' or '2 days'");
+    }
+    return Math.addExact(Math.multiplyExact(interval.days, DateTimeConstants.MICROS_PER_DAY), interval.microseconds);
+  }
+
   private static IllegalArgumentException wrong(String what) {
     return new IllegalArgumentException(
-        FUNCTION + " is for a time, the table of the rows, and a table that keeps late rows, of which the last two may be left"
-            + " out or NULL: " + FUNCTION + "(ts, 'delta:/lake/orders', 'delta:/lake/late'). Here " + what + ".");
+        FUNCTION + " is for a time, the table of the rows, a table that keeps late rows, and how far a row may lie below the"
+            + " largest one. The last three may be left out or NULL: " + FUNCTION + "(ts, 'delta:/lake/orders',"
+            + " 'delta:/lake/late', '1 hour'). Here " + what + ".");
   }
 
   private static Invoke call(InTable mark, List<Expression> arguments) {

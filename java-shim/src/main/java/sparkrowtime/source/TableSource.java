@@ -13,14 +13,18 @@ import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 import org.apache.spark.sql.execution.streaming.Offset;
 import org.apache.spark.sql.execution.streaming.Source;
+import org.apache.spark.sql.execution.streaming.runtime.SerializedOffset;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.query.BoundedQuery;
+import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
 import sparkrowtime.tables.CommitFiles;
 import sparkrowtime.tables.DeltaBounds;
 import sparkrowtime.tables.DeltaOffset;
+import sparkrowtime.tables.DeltaWatch;
 import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableStream;
 
@@ -30,18 +34,25 @@ import sparkrowtime.tables.TableStream;
  */
 final class TableSource extends TableStream
     implements SupportsAdmissionControl, SupportsTriggerAvailableNow, ReportsSourceMetrics {
+  private static final String MAPPING = "delta.columnMapping.mode";
+
   private final Source source;
   private final String number;
   private final Path data;
   private final DeltaBounds bounds;
+  private final DeltaWatch watch;
   private boolean begun;
   private Long floor;
 
-  private TableSource(Source source, String number, Path data, DeltaBounds bounds) {
+  /**
+   * @param watch derives the bounds; null where they are in the commits
+   */
+  private TableSource(Source source, String number, Path data, DeltaBounds bounds, DeltaWatch watch) {
     this.source = source;
     this.number = number;
     this.data = data;
     this.bounds = bounds;
+    this.watch = watch;
   }
 
   /**
@@ -59,7 +70,24 @@ final class TableSource extends TableStream
     mark.requireOf(data, hadoop);
     String number = new Path(checkpoint).getName();
     CommitFiles files = new CommitFiles((Path) called(log, "logPath"), hadoop);
-    return new TableSource(source, number, data, new DeltaBounds(files, mark.column()));
+    DeltaWatch watch = mark.lateness() == null ? null : watch(mark, log, files);
+    return new TableSource(source, number, data, new DeltaBounds(files, mark.column()), watch);
+  }
+
+  private static DeltaWatch watch(InTable mark, Object log, CommitFiles files) {
+    Object metadata = called(called(log, "unsafeVolatileSnapshot"), "metadata");
+    Object mapping = CollectionConverters.asJava((scala.collection.Map<?, ?>) called(metadata, "configuration")).get(MAPPING);
+    if (mark.column() == null) {
+      throw refused("punctuate is over a time that is computed, of which the table has no statistics. Call it on the column");
+    } else if (mapping != null && !mapping.equals("none")) {
+      throw refused("the table has " + MAPPING + "=" + mapping + ", so its statistics name columns otherwise");
+    }
+    return new DeltaWatch(files, mark.column(), mark.lateness());
+  }
+
+  private static IllegalArgumentException refused(String why) {
+    return new IllegalArgumentException(
+        "punctuate(..., watch={\"lateness\": ...}): " + why + ". Or let a drain or a query write bounds into the commits.");
   }
 
   /** Delta's classes are found by their names: they come with its jar, if at all. */
@@ -73,7 +101,7 @@ final class TableSource extends TableStream
 
   @Override
   public Long floor(String offset) {
-    return bounds.floorBehind(version(offset));
+    return watch == null ? bounds.floorBehind(version(offset)) : DeltaOffset.floor(offset);
   }
 
   @Override
@@ -99,7 +127,8 @@ final class TableSource extends TableStream
   private BoundedQuery query(org.apache.spark.sql.connector.read.streaming.Offset reached) {
     BoundedQuery query = BoundedQuery.running();
     query.install();
-    if (!begun && reached != null && floor(reached.json()) == null && bounds.isCleaned() && query.watermark() > 0) {
+    boolean counts = watch == null && reached != null && query.watermark() > 0;
+    if (counts && !begun && floor(reached.json()) == null && bounds.isCleaned()) {
       throw new IllegalStateException(
           "DataLostError: this query has counted on a bound of " + data + ", and the commit that has it is no longer in the"
               + " table's log: the log was cleaned up (delta.logRetentionDuration) after later commits of others. Start the"
@@ -117,7 +146,8 @@ final class TableSource extends TableStream
         () -> {
           BoundedQuery query = query(start);
           query.reads(this, start);
-          var end = ((SupportsAdmissionControl) source).latestOffset(start, limit);
+          var from = watch == null ? start : ofDelta(start);
+          var end = published(start, ((SupportsAdmissionControl) source).latestOffset(from, limit));
           if (end != null) {
             floor = floor(end.json());
             query.reached(this, end);
@@ -165,7 +195,21 @@ final class TableSource extends TableStream
   @Override
   public Dataset<Row> getBatch(Option<Offset> start, Offset end) {
     ShimMismatch.guarded(() -> query(end));
-    return source.getBatch(start, end);
+    return source.getBatch(start.map(Scala.function(this::ofDelta)), ofDelta(end));
+  }
+
+  /** The end of a batch, as Spark logs it. */
+  private org.apache.spark.sql.connector.read.streaming.Offset published(
+      org.apache.spark.sql.connector.read.streaming.Offset start, org.apache.spark.sql.connector.read.streaming.Offset end) {
+    return watch == null || end == null
+        ? end
+        : new SerializedOffset(watch.withFloor(start == null ? null : start.json(), end.json()));
+  }
+
+  /** An offset as Delta's source has made it. */
+  private Offset ofDelta(org.apache.spark.sql.connector.read.streaming.Offset offset) {
+    boolean isOfDelta = watch == null || offset == null;
+    return isOfDelta ? (Offset) offset : new SerializedOffset(DeltaOffset.ofDelta(offset.json()));
   }
 
   @Override
@@ -175,12 +219,12 @@ final class TableSource extends TableStream
 
   @Override
   public org.apache.spark.sql.connector.read.streaming.Offset deserializeOffset(String json) {
-    return source.deserializeOffset(json);
+    return watch == null ? source.deserializeOffset(json) : new SerializedOffset(json);
   }
 
   @Override
   public void commit(Offset end) {
-    source.commit(end);
+    source.commit(ofDelta(end));
   }
 
   @Override

@@ -1,5 +1,6 @@
 package sparkrowtime.tables;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.io.BufferedReader;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -7,6 +8,7 @@ import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
@@ -41,6 +43,19 @@ public final class CommitFiles {
       return null;
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read the commit " + file + " for the bound of the table.", e);
+    }
+  }
+
+  /** The files that a version has added with new rows; none if it is not there, or not any more. */
+  List<JsonNode> added(long version) {
+    Path file = new Path(log, name(version));
+    try (var in = file.getFileSystem(hadoop).open(file);
+        var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
+      return DeltaCommit.added(file.toString(), lines);
+    } catch (FileNotFoundException e) {
+      return List.of();
+    } catch (IOException e) {
+      throw new UncheckedIOException("Cannot read the commit " + file + " for the times of its rows.", e);
     }
   }
 

@@ -8,6 +8,8 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Shown;
 
@@ -24,6 +26,7 @@ final class DeltaCommit {
 
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String KEY = "commitInfo";
+  private static final String ADD = "add";
   private static final String BOUND = "rowtime.bound";
   private static final String QUERY = "rowtime.query";
   private static final String BATCH = "rowtime.batch";
@@ -50,6 +53,18 @@ final class DeltaCommit {
       }
     }
     return new DeltaCommit(file, "", MissingNode.getInstance());
+  }
+
+  /** The actions of a commit that add files with new rows. */
+  static List<JsonNode> added(String file, BufferedReader lines) throws IOException {
+    List<JsonNode> added = new ArrayList<>();
+    for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+      JsonNode add = line.contains(ADD) ? action(file, line).path(ADD) : MissingNode.getInstance();
+      if (add.path("dataChange").asBoolean()) {
+        added.add(add);
+      }
+    }
+    return added;
   }
 
   private static JsonNode action(String file, String line) {

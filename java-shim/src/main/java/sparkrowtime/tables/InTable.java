@@ -21,6 +21,7 @@ public final class InTable extends LateMark {
 
   private final String bounds;
   private final String rejected;
+  private final Long lateness;
   private final String column;
   private final StructType kept;
   private transient UnsafeProjection copy;
@@ -29,15 +30,19 @@ public final class InTable extends LateMark {
   /**
    * @param bounds how the user has named the table: {@code delta:PATH}; empty if not at all
    * @param rejected the table that keeps late rows, in the same form; empty for none
+   * @param lateness where bounds are derived from the times of rows: how far a row may lie below the largest one, in
+   *     microseconds; null where they are in the commits
    */
-  public InTable(String bounds, String rejected) {
-    this(null, bounds, rejected, null, null, null);
+  public InTable(String bounds, String rejected, Long lateness) {
+    this(null, bounds, rejected, lateness, null, null, null);
   }
 
-  private InTable(String id, String bounds, String rejected, String column, StructType kept, LateRows rows) {
+  private InTable(
+      String id, String bounds, String rejected, Long lateness, String column, StructType kept, LateRows rows) {
     super(id, rows);
     this.bounds = bounds;
     this.rejected = rejected;
+    this.lateness = lateness;
     this.column = column;
     this.kept = kept;
   }
@@ -45,6 +50,11 @@ public final class InTable extends LateMark {
   /** The column of the table that is the time; null if the time is computed. */
   public String column() {
     return column;
+  }
+
+  /** How far a row may lie below the largest one, where bounds are derived from that; otherwise null. */
+  public Long lateness() {
+    return lateness;
   }
 
   /** Whether late rows are kept. */
@@ -93,12 +103,12 @@ public final class InTable extends LateMark {
    * @param rows the columns of its rows
    */
   public InTable of(String id, String column, StructType rows) {
-    return new InTable(id, bounds, rejected, column, rows, null);
+    return new InTable(id, bounds, rejected, lateness, column, rows, null);
   }
 
   @Override
   public InTable keepingIn(LateRows rows) {
-    return new InTable(id(), bounds, rejected, column, kept, rows);
+    return new InTable(id(), bounds, rejected, lateness, column, kept, rows);
   }
 
   /** Counts a late row. Returns false, so that it does not reach the operators. */

@@ -1,0 +1,121 @@
+"""Bounds of Delta tables in whose commits nobody writes any, by the statistics of their files and a lateness."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as f
+
+import spark_rowtime as rt
+from tests.lakehouse.orders import Orders, hourly, late
+
+TEN, ELEVEN = ("10:00", "11:00"), ("11:00", "12:00")
+LATENESS = {"lateness": "30 minutes"}
+
+
+def watched(orders: Orders, **options: Any) -> Any:
+    return rt.punctuate(orders.read(**options), "ts", watch=LATENESS)
+
+
+def floors(query: Any) -> list[int | None]:
+    """The floor in each offset that Spark has logged, in minutes since ten."""
+    logs = sorted((query.checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    found = [json.loads(log.read_text().splitlines()[-1]).get("rowtime.floor") for log in logs]
+    return [None if floor is None else floor // 60_000_000 % 1440 - 600 for floor in found]
+
+
+def test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness(orders: Orders) -> None:
+    orders.put(("10:10", "a"), ("09:50", "a"))
+    with orders.observed(watched(orders)) as query:
+        assert query.step() == [("09:50", "a"), ("10:10", "a")]
+        assert query.promised == {"ts": "09:40"}
+    with orders.observed(hourly(watched(orders)), "windows") as query:
+        assert query.step() == []
+        orders.put(("10:20", "a"))
+        orders.put(("11:29", "a"), ("10:59", "a"))
+        assert query.step() == [(("09:00", "10:00"), "a", 1)]
+        orders.put(("11:30", "b"))
+        assert query.step() == [(TEN, "a", 3)]
+        assert query.watermark == "11:00"
+
+
+def test_rows_below_it_are_late_and_kept(orders: Orders, spark: Any) -> None:
+    kept = str(orders.folder / "late")
+    frame = rt.punctuate(orders.read(), "ts", watch=LATENESS, rejected=f"delta:{kept}")
+    orders.put(("11:00", "a"))
+    with orders.observed(frame) as query:
+        query.step()
+        orders.put(("10:29", "x"), ("10:30", "b"))
+        assert query.step() == [("10:30", "b")]
+        assert late(query) == {0: 0, 1: 1}
+        orders.put(("10:31", "c"))
+        assert query.step() == [("10:31", "c")]
+        assert query.promised == {"ts": "10:30"}
+    assert [row.k for row in spark.read.format("delta").load(kept).collect()] == ["x"]
+
+
+def test_a_batch_that_runs_again_has_its_floor_after_the_log_was_cleaned_up(orders: Orders) -> None:
+    orders.put(("10:50", "a"))
+    with orders.observed(hourly(watched(orders))) as query:
+        query.step()
+        orders.put(("11:40", "a"))
+        assert query.step() == [(TEN, "a", 1)]
+        first, promised, before = query.batches[query.last], query.promised, floors(query)
+    batch = query.lose_commit()
+    orders.put(("10:50", "late"))
+    DeltaTable(orders.path).create_checkpoint()
+    Path(orders.path, "_delta_log", f"{1:020}.json").unlink()
+    with orders.observed(hourly(watched(orders))) as query:
+        query.step()
+        assert (query.batches[batch], query.promises[batch]) == (first, promised)
+        assert set(floors(query)[len(before) :]) == {before[-1]}, "a commit of earlier rows moves nothing"
+        orders.put(("12:30", "a"))
+        assert query.step() == [(ELEVEN, "a", 1)]
+
+
+def test_a_commit_counts_once_it_is_read_entirely(orders: Orders) -> None:
+    orders.put(("10:00", "a"))
+    times = ("10:40", "12:00", "11:50")
+    rows = ", ".join(f"(TIMESTAMP'2006-09-11 {time}:00', '{k}')" for time, k in zip(times, "abc", strict=True))
+    with orders.observed(watched(orders, maxFilesPerTrigger=1)) as query:
+        query.step()
+        orders.sql(f"INSERT INTO ORDERS SELECT /*+ REPARTITION_BY_RANGE(3, col2) */ * FROM VALUES {rows}")
+        query.step()
+        assert sorted(row for rows in query.batches.values() for row in rows)[1:] == [
+            ("10:40", "a"),
+            ("11:50", "c"),
+            ("12:00", "b"),
+        ]
+        assert floors(query)[-3:] == [-30, -30, 90]
+        assert set(late(query).values()) == {0}
+
+
+def test_files_without_statistics_move_nothing(orders: Orders) -> None:
+    orders.put(("10:00", "a"))
+    with orders.observed(watched(orders)) as query:
+        query.step()
+        orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'k')")
+        orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 12:00:00', 'b')")
+        query.step()
+        assert query.promised == {"ts": "09:30"}
+        orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'ts')")
+        orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 11:00:00', 'c')")
+        query.step()
+        assert query.promised == {"ts": "10:30"}
+
+
+def test_what_statistics_do_not_tell_is_refused(orders: Orders) -> None:
+    orders.put(("10:10", "a"))
+    hours = orders.read().withColumn("hour", f.date_trunc("hour", "ts")).where("hour IS NOT NULL")
+    computed = orders.observed(rt.punctuate(hours, "hour", watch=LATENESS), "computed")
+    with pytest.raises(StreamingQueryException, match="over a time that is computed"), computed:
+        computed.step()
+    orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    mapped = orders.observed(watched(orders), "mapped")
+    with pytest.raises(StreamingQueryException, match=r"delta\.columnMapping\.mode=name"), mapped:
+        mapped.step()
+    with pytest.raises(rt.InvalidOptionError, match="lateness alone, and here delay"):
+        rt.punctuate(orders.read(), "ts", watch={**LATENESS, "delay": "1 minute"})
