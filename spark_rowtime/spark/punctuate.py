@@ -1,4 +1,4 @@
-"""punctuate: the rows of a Kafka topic or a Delta table get the watermark of bounds that are beside or in it."""
+"""punctuate: the rows of a Kafka topic, or of a table, get the watermark of bounds that are beside or in it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import to_interval
 
-DELTA = "delta:"
-"""What the name of a Delta table begins with, as ``InTable`` has it."""
+TABLES = ("delta", "iceberg")
+"""The formats of tables; a name has one before its colon, as in ``TableName``."""
 _NAMES = "spark.sql.streaming.queryEvolution.enableSourceEvolution"
 """The setting with which each source of a query has a name."""
 _IN_PIPELINE = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
@@ -33,7 +33,7 @@ def punctuate(
     watch: Mapping[str, str] | None = None,
     rejected: str | None = None,
 ) -> DataFrame:
-    """Gives a time column of a Kafka topic or a Delta table the watermark of bounds that are beside or in it.
+    """Gives a time column of a Kafka topic, or of a table, the watermark of bounds that are beside or in it.
 
     **A topic.** Spark's own Kafka source reads the rows, and they stay where they are. A rowtime stream has the bounds,
     each with a ``cut`` of offsets that it follows (``RowSink.sendRowtimeBound``). A bound counts in a batch whose end
@@ -47,29 +47,30 @@ def punctuate(
     Where sources have names (``readStream.name``), the stream of bounds has that of the topic's source with ``_bounds``
     behind it, so a query finds both again under its checkpoint.
 
-    **A table.** A drain or ``tableWriter`` has written bounds into the commits of a Delta table, and Delta's own source
-    reads the rows. A bound counts in a batch whose end offset has passed its commit entirely. There is no stream of
-    bounds. A row of another writer's commit that is below the bound in force at the start of its batch is late: it does
-    not reach the operators, the progress counts it (``rowsLate``), and the table ``rejected`` keeps it; without one the
-    query warns once.
+    **A table.** A drain, ``tableWriter`` or a query has written bounds into the commits of a Delta or Iceberg table.
+    The format's own source reads the rows. A bound counts in a batch whose end offset has passed its commit entirely.
+    There is no stream of bounds. A row of another writer's commit that is below the bound in force at the start of its
+    batch is late: it does not reach the operators, the progress counts it (``rowsLate``), and the table ``rejected``
+    keeps it; without one the query warns once.
 
     Args:
-        df: A streaming DataFrame of ``format("kafka")`` or of ``format("delta")``, with projections and filters alone:
-            ``select``, ``withColumn``, ``from_json``, ``where``. Joins, aggregations and all else come after this call.
+        df: A streaming DataFrame of ``format("kafka")``, ``format("delta")`` or ``format("iceberg")``, or of such a
+            table by its name (``readStream.table``), with projections and filters alone: ``select``, ``withColumn``,
+            ``from_json``, ``where``. Joins, aggregations and all else come after this call.
         column: The time column of type TIMESTAMP. It must not be NULL: parse, then
             ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
-        bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or ``delta:PATH``, which
-            must be the table that is read.
-        watch: Of a table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest time
-            of the rows so far less that, by the statistics that the commits have of their files; no row is read for it.
-            Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra
-            ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
+        bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or its name, which must
+            be that of the table that is read: ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE`` as Spark names it.
+        watch: Of a Delta table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest
+            time of the rows so far less that, by the statistics that the commits have of their files; no row is read
+            for it. Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip
+            extra ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
             These are arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and
             security come from the Kafka source, and the field with the time from the expression of ``column``; where
             that is not known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.
-        rejected: Of a table, ``delta:PATH`` of another one, which gets the late rows: the columns of ``df``, and
-            ``belowBound``, the bound that they lie below. It is made if there is none. The rows pass through the
-            driver. A topic's late rows are in the stream of bounds.
+        rejected: Of a table, the name of another one in the same form, which gets the late rows: the columns of
+            ``df``, and ``belowBound``, the bound that they lie below. It is made if there is none. The rows pass
+            through the driver. A topic's late rows are in the stream of bounds.
 
     Returns:
         The DataFrame with the same columns, of which ``column`` has the watermark.
@@ -99,7 +100,7 @@ def punctuate(
         rows = rt.punctuate(parsed, "ts", bounds="orders-bounds.rowtime", watch=declared)
         ```
     """
-    if bounds is None or bounds.startswith(DELTA):
+    if bounds is None or _is_table(bounds):
         with _unless_in_pipeline():
             _check(df, column)
         return _of_table(df, column, bounds, rejected, None if watch is None else _lateness(_texts(watch)))
@@ -136,6 +137,11 @@ def _has_names(df: DataFrame) -> bool:
     return hasattr(DataStreamReader, "name") and str(df.sparkSession.conf.get(_NAMES, "false")).lower() == "true"
 
 
+def _is_table(name: str) -> bool:
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind in TABLES
+
+
 def _lateness(watch: dict[str, str]) -> str:
     """How far a row of a table may lie below the largest one, as an interval of Spark."""
     others = watch.keys() - {"lateness"}
@@ -149,8 +155,10 @@ def _lateness(watch: dict[str, str]) -> str:
 
 
 def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None, lateness: str | None) -> DataFrame:
-    if rejected is not None and not rejected.startswith(DELTA):
-        raise InvalidOptionError(f"rejected={rejected!r} is no table. Give delta:PATH.", option="rejected")
+    if rejected is not None and not _is_table(rejected):
+        raise InvalidOptionError(
+            f"rejected={rejected!r} is no table. Give delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE.", option="rejected"
+        )
     time = f.col(f"`{column.replace('`', '``')}`")
     try:
         return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected), f.lit(lateness)))
@@ -195,8 +203,8 @@ def _unless_in_pipeline() -> Iterator[None]:
 def _check(df: DataFrame, column: str) -> None:
     if not df.isStreaming:
         raise InvalidOptionError(
-            "punctuate is for a streaming DataFrame of format('kafka') or format('delta') (spark.readStream): a batch "
-            "has no watermark."
+            "punctuate is for a streaming DataFrame of format('kafka'), format('delta') or format('iceberg') "
+            "(spark.readStream): a batch has no watermark."
         )
     found = [field for field in df.schema if field.name == column]
     if len(found) != 1 or not isinstance(found[0].dataType, TimestampType):

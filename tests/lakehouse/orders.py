@@ -39,6 +39,16 @@ class Orders:
         frame: DataFrame = self.spark.readStream.format("delta").options(**options).load(self.path)
         return frame
 
+    @property
+    def rejected(self) -> str:
+        """A table of the same format for late rows."""
+        return f"delta:{self.folder / 'late'}"
+
+    def kept(self) -> DataFrame:
+        """The late rows."""
+        frame: DataFrame = self.spark.read.format("delta").load(self.rejected.removeprefix("delta:"))
+        return frame
+
     def rows(self, **options: Any) -> DataFrame:
         return rt.punctuate(self.read(**options), "ts")
 

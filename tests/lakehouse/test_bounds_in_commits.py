@@ -78,9 +78,8 @@ def test_rows_of_others_below_the_bound_are_late_and_counted(orders: Any) -> Non
         assert query.promised == {"ts": "11:10:00.000001"}
 
 
-def test_late_rows_are_kept_once(orders: Any, spark: Any) -> None:
-    late_rows = str(orders.folder / "late")
-    query = orders.observed(rt.punctuate(orders.read(), "ts", rejected=f"delta:{late_rows}"))
+def test_late_rows_are_kept_once(orders: Any) -> None:
+    query = orders.observed(rt.punctuate(orders.read(), "ts", rejected=orders.rejected))
     orders.put(("10:10", "a"), bound="11:00")
     with query:
         query.step()
@@ -89,14 +88,14 @@ def test_late_rows_are_kept_once(orders: Any, spark: Any) -> None:
     query.lose_commit()
     with query:
         assert query.step() == [("11:00", "x")]
-        kept = spark.read.format("delta").load(late_rows).orderBy("ts").collect()
-        assert [(f"{row.ts:%H:%M}", row.k, f"{row.belowBound:%H:%M}") for row in kept] == [
+        rows = orders.kept().orderBy("ts").collect()
+        assert [(f"{row.ts:%H:%M}", row.k, f"{row.belowBound:%H:%M}") for row in rows] == [
             ("10:30", "x", "11:00"),
             ("10:40", "y", "11:00"),
         ]
         orders.put(("10:50", "z"), bound="11:10")
         query.step()
-        assert spark.read.format("delta").load(late_rows).count() == 3
+        assert orders.kept().count() == 3
 
 
 def test_with_trigger_available_now_the_last_window_is_written(orders: Any) -> None:

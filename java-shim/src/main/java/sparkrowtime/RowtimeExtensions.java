@@ -13,8 +13,8 @@ import sparkrowtime.query.LateFilter;
 import sparkrowtime.query.RefuseUnboundedCommits;
 import sparkrowtime.query.StateTimeouts;
 import sparkrowtime.sink.SinkWriters;
-import sparkrowtime.source.BoundedTable;
-import sparkrowtime.source.TableDataSource;
+import sparkrowtime.sink.TableCommits;
+import sparkrowtime.source.Sources;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
@@ -28,7 +28,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     ShimMismatch.refuseOtherSpark();
-    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, BoundedTable::over, TableDataSource::of)));
+    extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, new Sources())));
     extensions.injectPostHocResolutionRule(Scala.function(AsOfJoins::new));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
@@ -38,6 +38,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectColumnar(Scala.function(session -> new LateFilter()));
     extensions.injectColumnar(Scala.function(session -> new StateTimeouts()));
     extensions.injectColumnar(Scala.function(session -> new SinkWriters()));
+    extensions.injectColumnar(Scala.function(session -> new TableCommits()));
     return BoxedUnit.UNIT;
   }
 }

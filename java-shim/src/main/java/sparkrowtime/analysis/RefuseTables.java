@@ -15,7 +15,7 @@ import sparkrowtime.tables.InTable;
 import sparkrowtime.topics.LateMark;
 import sparkrowtime.topics.TopicBounds;
 
-/** Refuses {@code punctuate} where the rows are not those of a Delta table, or their time can be NULL. */
+/** Refuses {@code punctuate} where the rows are not those of a Delta or Iceberg table, or their time can be NULL. */
 final class RefuseTables {
   private RefuseTables() {}
 
@@ -43,8 +43,8 @@ final class RefuseTables {
       throw RefuseTopics.refused(
           time.name(),
           RefuseTopics.source(TopicBounds.leaf(rows)) + " is below it. The bounds in the commits of a table are about the rows of"
-              + " that table, so only select, withColumn and where can be between format(\"delta\") and punctuate. For a"
-              + " topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
+              + " that table, so only select, withColumn and where can be between its source, format(\"delta\") or"
+              + " format(\"iceberg\"), and punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
     }
     CaseInsensitiveStringMap options = options(TopicBounds.leaf(rows));
     if (options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false)) {

@@ -1,7 +1,5 @@
 package sparkrowtime.analysis;
 
-import java.util.function.BiFunction;
-import java.util.function.UnaryOperator;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
@@ -14,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.execution.datasources.DataSource;
 import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -25,25 +22,18 @@ import sparkrowtime.tables.InTable;
  * The resolution rule that gives each streaming relation of a rowtime source a bounded table and the
  * automatic watermark. Spark applies it to every plan that it analyzes, in the user's thread. The late rows of a
  * stream (option view=rejected) get the table alone: they have no watermark, and their only bound is the end of time.
- * The relation of a Delta table below {@code punctuate} gets a bounded source ({@link TableReads}).
+ * The relation of a Delta or Iceberg table below {@code punctuate} gets a bounded source ({@link TableReads}).
  *
  * <p>Law: the rule is idempotent. It does not change plans without a rowtime stream, streams that are read
  * with option bounds=ignore or bounds=markers, or as a table, and the plans of batches, which Spark analyzes again.
  */
 public final class RowtimeRelations extends Rule<LogicalPlan> {
   private final SparkSession session;
-  private final UnaryOperator<Table> bounds;
-  private final BiFunction<DataSource, InTable, DataSource> tables;
+  private final BoundedSources sources;
 
-  /**
-   * @param bounds gives a table bounds; returns a table that has them as it is
-   * @param tables gives a data source of version 1 the bounds in the commits of its table
-   */
-  public RowtimeRelations(
-      SparkSession session, UnaryOperator<Table> bounds, BiFunction<DataSource, InTable, DataSource> tables) {
+  public RowtimeRelations(SparkSession session, BoundedSources sources) {
     this.session = session;
-    this.bounds = bounds;
-    this.tables = tables;
+    this.sources = sources;
   }
 
   @Override
@@ -85,7 +75,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
   }
 
   private boolean isNew(StreamingRelationV2 relation) {
-    return bounds.apply(relation.table()) != relation.table();
+    return sources.ofRowtime(relation.table()) != relation.table();
   }
 
   private LogicalPlan rewrite(LogicalPlan node) {
@@ -94,7 +84,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
     } else if (node instanceof EventTimeWatermark watermark) {
       return AutoWatermark.replacedBy(watermark);
     } else if (InTable.of(node) != null) {
-      return TableReads.bounded((Filter) node, tables);
+      return TableReads.bounded((Filter) node, sources);
     } else if (node instanceof Project project) {
       return AutoWatermark.movedUp(project);
     } else if (node instanceof Join join) {
@@ -107,6 +97,6 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
   }
 
   private StreamingRelationV2 bounded(StreamingRelationV2 relation) {
-    return Scala.copy(relation, Table.class, bounds.apply(relation.table()));
+    return Scala.copy(relation, Table.class, sources.ofRowtime(relation.table()));
   }
 }

@@ -2,7 +2,6 @@ package sparkrowtime.analysis;
 
 import java.util.List;
 import java.util.UUID;
-import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -18,6 +17,8 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.DateTimeConstants;
 import org.apache.spark.sql.catalyst.util.IntervalUtils;
+import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.DataSource;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import org.apache.spark.sql.types.DataTypes;
@@ -29,12 +30,14 @@ import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.IcebergLog;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableName;
 import sparkrowtime.topics.LateMark;
 import sparkrowtime.topics.TopicBounds;
 
 /**
- * Streaming reads of Delta tables whose commits have bounds. {@code punctuate} of the Python side writes a filter {@code
+ * Streaming reads of Delta and Iceberg tables whose commits have bounds. {@code punctuate} of the Python side writes a filter {@code
  * rowtime_in_time(ts, 'delta:PATH')}, a function of this extension, so without the extension the filter is refused. The
  * relation below becomes one with a bounded source, and above the filter comes an automatic watermark node.
  *
@@ -42,7 +45,6 @@ import sparkrowtime.topics.TopicBounds;
  */
 public final class TableReads {
   private static final String FUNCTION = "rowtime_in_time";
-  private static final String DELTA = "delta";
   private static final int LATENESS = 3;
 
   private TableReads() {}
@@ -60,12 +62,12 @@ public final class TableReads {
     return call(new InTable(table(arguments, 1), table(arguments, 2), lateness(arguments)), List.of(arguments.head()));
   }
 
-  /** The name of a table; empty where it is not said. */
-  private static String table(Seq<Expression> arguments, int place) {
+  /** The name of a table; null where it is not said. */
+  private static TableName table(Seq<Expression> arguments, int place) {
     Object said = arguments.size() > place && arguments.apply(place) instanceof Literal text ? text.value() : null;
-    String name = said == null ? "" : said.toString();
+    TableName name = said == null ? null : TableName.of(said.toString());
     boolean isNull = arguments.size() <= place || arguments.apply(place) instanceof Literal literal && literal.value() == null;
-    if (!isNull && !name.startsWith(InTable.PREFIX)) {
+    if (!isNull && name == null) {
       throw wrong("argument " + (place + 1) + " is " + arguments.apply(place).sql());
     }
     return name;
@@ -90,7 +92,7 @@ public final class TableReads {
     return new IllegalArgumentException(
         FUNCTION + " is for a time, the table of the rows, a table that keeps late rows, and how far a row may lie below the"
             + " largest one. The last three may be left out or NULL: " + FUNCTION + "(ts, 'delta:/lake/orders',"
-            + " 'delta:/lake/late', '1 hour'). Here " + what + ".");
+            + " 'delta:/lake/late', '1 hour'), or 'iceberg:prod.shop.orders'. Here " + what + ".");
   }
 
   private static Invoke call(InTable mark, List<Expression> arguments) {
@@ -100,16 +102,24 @@ public final class TableReads {
   }
 
   /** The filter over a relation with bounds, below its watermark node; the filter itself where there is no such relation. */
-  static LogicalPlan bounded(Filter filter, BiFunction<DataSource, InTable, DataSource> tables) {
-    StreamingRelation table = filter.resolved() && InTable.of(filter).id() == null ? table(filter.child()) : null;
+  static LogicalPlan bounded(Filter filter, BoundedSources sources) {
+    LogicalPlan table = filter.resolved() && InTable.of(filter).id() == null ? table(filter.child()) : null;
     if (table == null || !(LateMark.time(filter.condition()) instanceof Attribute time)) {
       return filter;
     }
     InTable mark = InTable.of(filter).of(UUID.randomUUID().toString(), column(time, filter.child()), filter.child().schema());
-    StreamingRelation bounded = Scala.copy(table, DataSource.class, tables.apply(table.dataSource(), mark));
+    LogicalPlan bounded = bounded(table, mark, sources);
     LogicalPlan rows = filter.child().transformUp(Scala.rewriting(node -> node == table ? bounded : node));
     List<Expression> arguments = mark.keeps() ? List.of(time, row(Scala.list(filter.child().output()))) : List.of(time);
     return AutoWatermark.on(time, new Filter(call(mark, arguments), rows));
+  }
+
+  private static LogicalPlan bounded(LogicalPlan table, InTable mark, BoundedSources sources) {
+    if (table instanceof StreamingRelation delta) {
+      return Scala.copy(delta, DataSource.class, sources.ofDelta(delta.dataSource(), mark));
+    }
+    StreamingRelationV2 iceberg = (StreamingRelationV2) table;
+    return Scala.copy(iceberg, Table.class, sources.ofIceberg(iceberg.table(), mark));
   }
 
   /** The column of the relation, or the field of a struct, that an expression is; null if it computes anything. */
@@ -129,10 +139,11 @@ public final class TableReads {
     return new CreateNamedStruct(Scala.seq(named.toList()));
   }
 
-  /** The relation of a Delta table, if only operators that keep rows as they are are above it; otherwise null. */
-  static StreamingRelation table(LogicalPlan rows) {
-    return TopicBounds.leaf(rows) instanceof StreamingRelation relation && relation.sourceName().equalsIgnoreCase(DELTA)
-        ? relation
-        : null;
+  /** The relation of a table that can have bounds, if only operators that keep rows as they are are above it; else null. */
+  private static LogicalPlan table(LogicalPlan rows) {
+    LogicalPlan leaf = TopicBounds.leaf(rows);
+    boolean isDelta = leaf instanceof StreamingRelation relation && relation.sourceName().equalsIgnoreCase(TableName.DELTA);
+    boolean isIceberg = leaf instanceof StreamingRelationV2 relation && IcebergLog.isOfSpark(relation.table());
+    return isDelta || isIceberg ? leaf : null;
   }
 }

@@ -22,7 +22,6 @@ import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
-import sparkrowtime.tables.TableStream;
 import sparkrowtime.topics.LateMark;
 import sparkrowtime.topics.TopicBounds;
 
@@ -116,7 +115,7 @@ public final class PlanBounds {
     if (leaf instanceof StreamingDataSourceV2ScanRelation r && r.stream() instanceof RowtimeStream stream) {
       return stream;
     }
-    return leaf instanceof StreamingExecutionRelation r && r.source() instanceof TableStream table ? table : null;
+    return RowtimeReads.table(leaf);
   }
 
   /** The operators that pass bounds are a closed list. Any other operator may keep rows, or create times. */

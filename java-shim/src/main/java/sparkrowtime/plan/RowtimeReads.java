@@ -2,10 +2,14 @@ package sparkrowtime.plan;
 
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
+import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
+import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableStream;
 
-/** The streaming relations of a rowtime source in a user's plan. In the plan of a batch Spark has replaced them. */
+/** The streaming relations of sources with bounds, in a user's plan and in that of a run. */
 public final class RowtimeReads {
   private RowtimeReads() {}
 
@@ -17,6 +21,14 @@ public final class RowtimeReads {
   /** The same, or it is the filter of the late rows of a table with bounds in its commits. */
   public static boolean isBounded(Object node) {
     return isRowtime(node) || InTable.of(node) != null;
+  }
+
+  /** The source of a table with bounds in its commits that a leaf of a run's plan reads; null if it reads another one. */
+  public static TableStream table(LogicalPlan leaf) {
+    SparkDataStream source = leaf instanceof StreamingExecutionRelation relation
+        ? relation.source()
+        : leaf instanceof StreamingDataSourceV2ScanRelation relation ? relation.stream() : null;
+    return source instanceof TableStream table ? table : null;
   }
 
   /** Whether a node reads the late rows of a stream. */

@@ -36,6 +36,10 @@ final class BoundPropagator implements WatermarkPropagator {
     return query;
   }
 
+  CommittedBound committed() {
+    return output.committed();
+  }
+
   @Override
   public void propagate(long batchId, SparkPlan plan, long watermarkMs) {
     if (batchId >= 0) {

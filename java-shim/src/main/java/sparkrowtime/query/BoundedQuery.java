@@ -247,6 +247,11 @@ public final class BoundedQuery {
     return writers;
   }
 
+  /** The properties for the commit of the batch that is written, where its sink asks for them; empty for none. */
+  public Map<String, String> committedProperties() {
+    return propagator(execution).committed().of(execution.getLatestExecutionContext().batchId());
+  }
+
   /** What the query tells about its last batch that was planned, or only about its run; see {@link QueryStatus}. */
   public String status() {
     return status != null ? status : QueryStatus.ofRun(execution).toString();

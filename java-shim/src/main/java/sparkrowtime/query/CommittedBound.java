@@ -1,18 +1,12 @@
 package sparkrowtime.query;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.streaming.Sink;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
 import org.apache.spark.sql.internal.SQLConf;
@@ -21,33 +15,30 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.support.Scala;
-import sparkrowtime.support.ShimMismatch;
-import sparkrowtime.tables.CommitFiles;
-import sparkrowtime.tables.DeltaWriter;
-import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.CommitLog;
+import sparkrowtime.tables.TableWriter;
 
 /**
- * The bound of a query's output in the commits of the Delta table that it writes with Delta's own sink, where the option
- * {@value #OPTION} names the output column. Delta writes the metadata of a commit as the setting {@value #METADATA} has it
- * when the batch is written. Used in the query's thread.
+ * The bound of a query's output in the commits of the table that it writes with the sink of Delta or Iceberg, where the option
+ * {@value #OPTION} names the output column. Used in the query's thread.
  *
  * <p>Law: a commit has its batch's bound, and never that of a later batch.
  */
 final class CommittedBound {
   private static final String OPTION = "rowtimeBound";
   private static final String SETTING = "spark.rowtime.tableBound";
-  private static final String METADATA = "spark.databricks.delta.commitInfo.userMetadata";
-  private static final String SINK = "org.apache.spark.sql.delta.sources.DeltaSink";
-  private static final ObjectMapper MAPPER = new ObjectMapper();
 
   private final BoundedQuery query;
+  private final BoundedSink sink;
   private final String column;
-  private final DeltaWriter writer;
+  private final TableWriter writer;
 
   CommittedBound(BoundedQuery query) {
     this.query = query;
-    this.column = column(query.spark().logicalPlan());
-    this.writer = column == null ? null : writer((WriteToMicroBatchDataSourceV1) query.spark().logicalPlan());
+    LogicalPlan plan = query.spark().logicalPlan();
+    this.sink = named(plan) == null ? null : BoundedSink.of(plan);
+    this.column = column(plan);
+    this.writer = column == null ? null : writer();
   }
 
   /** The output column that the option of a query names, or the setting where queries have none; null without both. */
@@ -67,10 +58,10 @@ final class CommittedBound {
     }
     List<Attribute> output = Scala.list(plan.children().apply(0).output());
     List<String> times = OutputPaths.places(output).stream().map(OutputPaths.Path::name).toList();
-    if (!(plan instanceof WriteToMicroBatchDataSourceV1 write) || !write.sink().getClass().getName().equals(SINK)) {
-      throw refused(column, "it is for format(\"delta\")");
-    } else if (CollectionConverters.asJava(write.writeOptions()).keySet().stream().anyMatch("userMetadata"::equalsIgnoreCase)) {
-      throw refused(column, "it is written as the option userMetadata. Leave that out");
+    if (sink == null) {
+      throw refused(column, "it is for format(\"delta\") and format(\"iceberg\")");
+    } else if (sink.whyNot() != null) {
+      throw refused(column, sink.whyNot());
     } else if (!times.contains(column)) {
       throw refused(column, "the output has no such column. It has " + String.join(", ", times));
     } else if (query.spark().outputMode().equals(OutputMode.Complete())) {
@@ -79,22 +70,12 @@ final class CommittedBound {
     return column;
   }
 
-  private DeltaWriter writer(WriteToMicroBatchDataSourceV1 write) {
-    Configuration hadoop = query.spark().sparkSessionForStream().sessionState().newHadoopConfWithOptions(write.writeOptions());
-    Path table = InTable.qualified(table(write.sink()), hadoop);
-    if (query.late().reads(table)) {
-      throw refused(column, "the query reads the table that it writes, " + table + ". Write to another one");
+  private TableWriter writer() {
+    CommitLog log = sink.log(query.spark().sparkSessionForStream());
+    if (query.late().reads(log.table())) {
+      throw refused(column, "the query reads the table that it writes, " + log.table().name() + ". Write to another one");
     }
-    return new DeltaWriter(new CommitFiles(new Path(table, "_delta_log"), hadoop), query.spark().id().toString());
-  }
-
-  /** Delta's classes are found by their names: they come with its jar, if at all. */
-  private static Path table(Sink sink) {
-    try {
-      return (Path) sink.getClass().getMethod("path").invoke(sink);
-    } catch (ReflectiveOperationException | RuntimeException e) {
-      throw new ShimMismatch("a method path of " + sink.getClass(), e);
-    }
+    return new TableWriter(log, query.spark().id().toString());
   }
 
   static IllegalArgumentException refused(String column, String why) {
@@ -119,16 +100,12 @@ final class CommittedBound {
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));
-      properties.put("rowtime.account", status);
-      SparkSession.active().conf().set(METADATA, written(properties));
+      sink.publish(properties, status);
     }
   }
 
-  private static String written(Map<String, String> properties) {
-    try {
-      return MAPPER.writeValueAsString(properties);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
+  /** The properties for the commit of a batch, where its sink asks for them when it commits; otherwise none. */
+  Map<String, String> of(long batch) {
+    return column == null ? Map.of() : sink.asked(batch);
   }
 }

@@ -6,7 +6,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
@@ -17,16 +16,17 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
-import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import sparkrowtime.bounds.EndOfTime;
+import sparkrowtime.plan.RowtimeReads;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.ArrowRows;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableName;
 import sparkrowtime.tables.TableStream;
 import sparkrowtime.topics.LateMark;
 import sparkrowtime.topics.LateRows;
@@ -77,27 +77,28 @@ final class LateBatch {
   private void requireOther(LogicalPlan node) {
     InTable mark = InTable.of(node);
     if (mark != null && mark.keeps()) {
-      Path into = InTable.qualified(new Path(mark.rejected()), query.spark().sparkSessionForStream().sessionState().newHadoopConf());
+      TableName into = mark.rejected().qualified(query.spark().sparkSessionForStream().sessionState().newHadoopConf());
       if (reads(into)) {
         throw new IllegalArgumentException(
-            "rejected=\"" + InTable.PREFIX + mark.rejected() + "\": the query reads that table, so each late row would come back."
+            "rejected=\"" + mark.rejected() + "\": the query reads that table, so each late row would come back."
                 + " Name another table.");
       }
     }
   }
 
   /** Whether the table is one whose bounds the query takes. */
-  boolean reads(Path table) {
+  boolean reads(TableName table) {
     return byId.values().stream()
         .flatMap(Set::stream)
         .anyMatch(stream -> stream instanceof TableStream read && read.table().equals(table));
   }
 
   private static SparkDataStream table(LogicalPlan rows) {
-    if (TopicBounds.leaf(rows) instanceof StreamingExecutionRelation relation && relation.source() instanceof TableStream table) {
-      return table;
+    TableStream table = RowtimeReads.table(TopicBounds.leaf(rows));
+    if (table == null) {
+      throw new ShimMismatch("the bounded source of a table below its filter of late rows, not " + TopicBounds.leaf(rows), null);
     }
-    throw new ShimMismatch("the bounded source of a table below its filter of late rows, not " + TopicBounds.leaf(rows), null);
+    return table;
   }
 
   /** The floor of the batch that is being planned, and where to keep the rows below it. */
@@ -176,11 +177,11 @@ final class LateBatch {
       RejectedTable into = new RejectedTable(query.spark(), table.number(), mark);
       into.append(batch, EndOfTime.published(found.floor()), kept(found));
     } else {
-      warn(table.table(), found);
+      warn(table.table().name(), found);
     }
   }
 
-  private void warn(Path table, Late found) {
+  private void warn(String table, Late found) {
     if (!warned) {
       warned = true;
       LOG.warn(

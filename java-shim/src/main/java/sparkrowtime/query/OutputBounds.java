@@ -46,6 +46,10 @@ final class OutputBounds {
     this.committed = new CommittedBound(query);
   }
 
+  CommittedBound committed() {
+    return committed;
+  }
+
   void publish(long batchId, SparkPlan plan, Propagation batch) {
     MicroBatchExecution spark = query.spark();
     // Complete mode writes all results again in every batch, so nothing is promised.

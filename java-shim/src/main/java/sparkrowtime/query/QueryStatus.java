@@ -27,6 +27,7 @@ import sparkrowtime.plan.Operators;
 import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.TableName;
 import sparkrowtime.tables.TableStream;
 
 /**
@@ -96,10 +97,15 @@ final class QueryStatus {
     } else {
       source.put("other", cut(stream.toString()));
       if (stream instanceof TableStream table && end != null) {
-        source.put("table", table.table().toString()).set("position", position(table, end));
+        source.put("table", told(table.table())).set("position", position(table, end));
       }
     }
     source.set("place", MAPPER.valueToTree(above));
+  }
+
+  /** A Delta table by its path alone. */
+  private static String told(TableName table) {
+    return table.format().equals(TableName.DELTA) ? table.name() : table.toString();
   }
 
   /** The topics beside a stream of bounds, and up to where they were read, unless there are too many partitions. */
@@ -123,7 +129,7 @@ final class QueryStatus {
 
   private static JsonNode position(TableStream table, Offset end) {
     Long floor = table.floor(end.json());
-    return MAPPER.createObjectNode().put("version", table.version(end.json())).put("floor", floor);
+    return MAPPER.createObjectNode().put("version", table.passed(end.json())).put("floor", floor);
   }
 
   private void operators(ArrayNode array, SparkPlan plan, Propagation batch) {

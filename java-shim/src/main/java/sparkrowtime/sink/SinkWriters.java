@@ -1,22 +1,16 @@
 package sparkrowtime.sink;
 
 import java.lang.reflect.Field;
-import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
-import org.apache.spark.sql.execution.ColumnarRule;
-import org.apache.spark.sql.execution.SparkPlan;
-import org.apache.spark.sql.execution.datasources.v2.WriteToDataSourceV2Exec;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingWrite;
 import org.apache.spark.sql.execution.streaming.sources.MicroBatchWrite;
 import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.support.Rowtime;
-import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 
 /**
@@ -26,32 +20,18 @@ import sparkrowtime.support.ShimMismatch;
  * <p>Law: the writers do not depend on the batch. They consist of path, columns and options; a task
  * takes the batch from its local properties, and opens the stream itself.
  */
-public final class SinkWriters extends ColumnarRule {
+public final class SinkWriters extends WriteRule {
   /** If false, all rows go through Python. For tests that compare the two ways. */
   private static final String SWITCH = "spark.rowtime.nativeWrite";
 
   @Override
-  public Rule<SparkPlan> preColumnarTransitions() {
-    return new Rule<>() {
-      @Override
-      public SparkPlan apply(SparkPlan plan) {
-        return ShimMismatch.guarded(() -> rewrite(plan));
-      }
-    };
-  }
-
-  private static SparkPlan rewrite(SparkPlan plan) {
-    if (!(plan instanceof WriteToDataSourceV2Exec write)
-        || !(write.batchWrite() instanceof MicroBatchWrite batch)
-        || !isOurs(batch.writeSupport())) {
-      return plan;
-    }
-    BoundedQuery query = BoundedQuery.ofThisThread();
-    return query == null ? plan : Scala.copy(write, BatchWrite.class, new Once(batch, query));
-  }
-
-  private static boolean isOurs(StreamingWrite write) {
+  boolean concerns(StreamingWrite write) {
     return write instanceof PythonStreamingWrite python && Rowtime.SOURCE.equalsIgnoreCase(shortName(python));
+  }
+
+  @Override
+  BatchWrite replaced(MicroBatchWrite batch, BoundedQuery query) {
+    return new Once(batch, query);
   }
 
   private static String shortName(PythonStreamingWrite write) {
@@ -65,7 +45,16 @@ public final class SinkWriters extends ColumnarRule {
   }
 
   /** The write of one batch, with the writers of the run. */
-  private record Once(MicroBatchWrite batch, BoundedQuery query) implements BatchWrite {
+  private static final class Once extends PassingWrite {
+    private final MicroBatchWrite batch;
+    private final BoundedQuery query;
+
+    Once(MicroBatchWrite batch, BoundedQuery query) {
+      super(batch);
+      this.batch = batch;
+      this.query = query;
+    }
+
     @Override
     public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
       return query.writers(() -> tasks(batch.writeSupport().createStreamingWriterFactory(info)));
@@ -76,26 +65,6 @@ public final class SinkWriters extends ColumnarRule {
         throw new ShimMismatch("a PythonBatchWriterFactory of a Python sink, found " + made.getClass(), null);
       }
       return Rowtime.isOn(SWITCH) ? new SinkTasks(python) : python;
-    }
-
-    @Override
-    public boolean useCommitCoordinator() {
-      return batch.useCommitCoordinator();
-    }
-
-    @Override
-    public void onDataWriterCommit(WriterCommitMessage message) {
-      batch.onDataWriterCommit(message);
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      batch.commit(messages);
-    }
-
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      batch.abort(messages);
     }
   }
 }

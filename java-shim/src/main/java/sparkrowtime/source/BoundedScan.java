@@ -1,16 +1,14 @@
 package sparkrowtime.source;
 
 import java.net.SocketTimeoutException;
-import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Spark's scan of the Python source, whose stream is a {@link BoundedStream}. */
-final class BoundedScan implements Scan {
+final class BoundedScan extends PassingScan {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
 
   /** So many Python workers are started for a stream, which have 10 s each to come up: a busy machine may need more. */
@@ -20,6 +18,7 @@ final class BoundedScan implements Scan {
   private final CaseInsensitiveStringMap options;
 
   BoundedScan(Scan scan, CaseInsensitiveStringMap options) {
+    super(scan);
     this.scan = scan;
     this.options = options;
   }
@@ -39,21 +38,6 @@ final class BoundedScan implements Scan {
       LOG.warn("The Python worker of a stream did not come up in the time that Spark gives it; another one is started.");
       return started(checkpointLocation, workers - 1);
     }
-  }
-
-  @Override
-  public StructType readSchema() {
-    return scan.readSchema();
-  }
-
-  @Override
-  public String description() {
-    return scan.description();
-  }
-
-  @Override
-  public CustomMetric[] supportedCustomMetrics() {
-    return scan.supportedCustomMetrics();
   }
 
   /**

@@ -6,11 +6,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.time.DateTimeException;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Shown;
 
 /**
@@ -20,17 +17,10 @@ import sparkrowtime.support.Shown;
  * metadata that a streaming query has given to Delta's own sink, in the commit of the batch that they name. Spark's setting
  * for such metadata is inherited by any statement of a session.
  */
-final class DeltaCommit {
-  /** Who writes bounds, where it is a drain. */
-  static final String DRAIN = "a drain";
-
+final class DeltaCommit extends TableCommit {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String KEY = "commitInfo";
   private static final String ADD = "add";
-  private static final String BOUND = "rowtime.bound";
-  private static final String QUERY = "rowtime.query";
-  private static final String BATCH = "rowtime.batch";
-  private static final String POSITION = "rowtime.position";
 
   private final String file;
   private final String text;
@@ -90,52 +80,27 @@ final class DeltaCommit {
     }
   }
 
-  /** The text of the action, which tells the commit from one of another table at the same place. */
+  @Override
+  String said(String key) {
+    return properties.has(key) ? properties.get(key).asText() : null;
+  }
+
+  @Override
+  String place() {
+    return file;
+  }
+
+  @Override
   String text() {
     return text;
   }
 
-  /** The floor in microseconds that it promises; null without one. */
-  Long floor() {
-    if (!properties.has(BOUND)) {
-      return null;
-    }
-    String bound = properties.get(BOUND).asText();
-    try {
-      long micros = micros(Instant.parse(bound));
-      return properties.path("rowtime.strict").asText().equals("true") ? micros + 1 : micros;
-    } catch (DateTimeException | ArithmeticException e) {
-      throw new IllegalStateException(
-          file + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time in ISO 8601, such as 2026-01-05T10:00:00Z.", e);
-    }
-  }
-
-  /** Microseconds since 1970, up to the year 9999: {@code ChronoUnit.between} counts nanoseconds, which end in 2262. */
-  static long micros(Instant time) {
-    return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000), time.getNano() / 1_000);
-  }
-
-  /** The column that a query has said, without its backticks; a drain writes that of the stream. Null if it is not said. */
-  String column() {
-    String said = properties.path("rowtime.column").asText(properties.has(POSITION) ? Rowtime.COLUMN : "").replace("`", "");
-    return said.isEmpty() ? null : said;
-  }
-
-  /** The query that has written it, by its id, or {@link #DRAIN}; null if it has properties of neither. */
-  String writer() {
-    return properties.has(QUERY) ? properties.get(QUERY).asText() : properties.has(POSITION) ? DRAIN : null;
-  }
-
-  /** The batch of the query that has written it; -1 where it is of none. */
-  long batch() {
-    return properties.path(BATCH).asLong(-1);
-  }
-
-  /** Its name in the table's history. */
+  @Override
   String operation() {
     return info.path("operation").asText();
   }
 
+  @Override
   boolean isRestore() {
     return operation().equals("RESTORE");
   }
@@ -152,7 +117,7 @@ final class DeltaCommit {
             + " TABLE ... TO VERSION AS OF n.");
   }
 
-  /** Whether it has put other rows in the place of all that were there. */
+  @Override
   boolean replaces() {
     JsonNode parameters = info.path("operationParameters");
     String predicate = parameters.path("predicate").asText("");
@@ -164,12 +129,7 @@ final class DeltaCommit {
         || operation().equals("WRITE") && parameters.path("mode").asText().equals("Overwrite") && whole && !dynamic;
   }
 
-  /**
-   * The name that a column had before this commit, by which earlier commits name it.
-   *
-   * @param column its name after the commit, a path such as {@code window.end}
-   * @return null where there was no such column
-   */
+  @Override
   String before(String column) {
     JsonNode parameters = info.path("operationParameters");
     String old = parameters.path("oldColumnPath").asText();

@@ -18,7 +18,7 @@ public final class DeltaWatch {
    * @param column the column of the table with the time
    * @param lateness in microseconds
    */
-  public DeltaWatch(CommitFiles files, String column, long lateness) {
+  public DeltaWatch(DeltaLog files, String column, long lateness) {
     this.times = new LargestTimes(files, column);
     this.lateness = lateness;
   }

@@ -1,9 +1,6 @@
 package sparkrowtime.tables;
 
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
@@ -16,11 +13,8 @@ import sparkrowtime.topics.LateRows;
 public final class InTable extends LateMark {
   private static final long serialVersionUID = 1L;
 
-  /** What the name of a Delta table begins with. */
-  public static final String PREFIX = "delta:";
-
-  private final String bounds;
-  private final String rejected;
+  private final TableName bounds;
+  private final TableName rejected;
   private final Long lateness;
   private final String column;
   private final StructType kept;
@@ -28,17 +22,17 @@ public final class InTable extends LateMark {
   private long count;
 
   /**
-   * @param bounds how the user has named the table: {@code delta:PATH}; empty if not at all
-   * @param rejected the table that keeps late rows, in the same form; empty for none
+   * @param bounds how the user has named the table; null if not at all
+   * @param rejected the table that keeps late rows; null for none
    * @param lateness where bounds are derived from the times of rows: how far a row may lie below the largest one, in
    *     microseconds; null where they are in the commits
    */
-  public InTable(String bounds, String rejected, Long lateness) {
+  public InTable(TableName bounds, TableName rejected, Long lateness) {
     this(null, bounds, rejected, lateness, null, null, null);
   }
 
   private InTable(
-      String id, String bounds, String rejected, Long lateness, String column, StructType kept, LateRows rows) {
+      String id, TableName bounds, TableName rejected, Long lateness, String column, StructType kept, LateRows rows) {
     super(id, rows);
     this.bounds = bounds;
     this.rejected = rejected;
@@ -59,12 +53,12 @@ public final class InTable extends LateMark {
 
   /** Whether late rows are kept. */
   public boolean keeps() {
-    return !rejected.isEmpty();
+    return rejected != null;
   }
 
-  /** The path of the Delta table that keeps late rows. */
-  public String rejected() {
-    return rejected.substring(PREFIX.length());
+  /** The table that keeps late rows. */
+  public TableName rejected() {
+    return rejected;
   }
 
   @Override
@@ -78,20 +72,11 @@ public final class InTable extends LateMark {
   }
 
   /** Refuses a table that is not the one whose bounds the user has named. */
-  public void requireOf(Path data, Configuration hadoop) {
-    if (!bounds.isEmpty() && !qualified(new Path(bounds.substring(PREFIX.length())), hadoop).equals(data)) {
+  public void requireOf(TableName table, Configuration hadoop) {
+    if (bounds != null && !bounds.qualified(hadoop).equals(table)) {
       throw new IllegalArgumentException(
-          "punctuate(..., bounds=\"" + bounds + "\"): the rows are those of " + data + ". The bounds of a table are about its"
+          "punctuate(..., bounds=\"" + bounds + "\"): the rows are those of " + table + ". The bounds of a table are about its"
               + " own versions. Leave bounds out, or name that table.");
-    }
-  }
-
-  /** The path of a table as its source has it. */
-  public static Path qualified(Path path, Configuration hadoop) {
-    try {
-      return path.getFileSystem(hadoop).makeQualified(path);
-    } catch (IOException e) {
-      throw new UncheckedIOException("The file system of " + path + " is not known.", e);
     }
   }
 

@@ -20,11 +20,11 @@ final class LargestTimes {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
-  private final CommitFiles files;
+  private final DeltaLog files;
   private final String column;
   private boolean warned;
 
-  LargestTimes(CommitFiles files, String column) {
+  LargestTimes(DeltaLog files, String column) {
     this.files = files;
     this.column = column;
   }
@@ -39,7 +39,7 @@ final class LargestTimes {
           "Version {} of {} has files without statistics of its column {}, so their rows do not move the bound. Name the column"
               + " in the table's property delta.dataSkippingStatsColumns, and let its writers write statistics. This is said"
               + " once in a run.",
-          version, files.table(), column);
+          version, files.table().name(), column);
     }
     return added.stream().map(add -> time(at(statistics(add), "maxValues"))).reduce(null, LargestTimes::later);
   }

@@ -6,32 +6,32 @@ import sparkrowtime.compat.CopiedDataSource;
 import sparkrowtime.tables.InTable;
 
 /**
- * The data source of a table with bounds in its commits. Spark asks it for a source once per start of a query.
+ * The data source of a Delta table with bounds in its commits. Spark asks it for a source once per start of a query.
  *
  * <p>Law: it equals itself alone. Spark drops a change of a plan whose parts equal the old ones.
  */
-public final class TableDataSource extends CopiedDataSource {
+public final class DeltaDataSource extends CopiedDataSource {
   private static final long serialVersionUID = 1L;
 
   private final InTable mark;
 
-  private TableDataSource(DataSource of, InTable mark) {
+  private DeltaDataSource(DataSource of, InTable mark) {
     super(of);
     this.mark = mark;
   }
 
   public static DataSource of(DataSource table, InTable mark) {
-    return new TableDataSource(table, mark);
+    return new DeltaDataSource(table, mark);
   }
 
   @Override
   public Source createSource(String metadataPath) {
-    return TableSource.over(super.createSource(metadataPath), metadataPath, mark);
+    return DeltaSource.over(super.createSource(metadataPath), metadataPath, mark);
   }
 
   @Override
   public boolean canEqual(Object other) {
-    return other instanceof TableDataSource;
+    return other instanceof DeltaDataSource;
   }
 
   @Override

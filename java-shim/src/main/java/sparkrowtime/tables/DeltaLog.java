@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -15,25 +16,81 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
 /** The files of a Delta log, of which each is a commit, wherever they are. */
-public final class CommitFiles {
+public final class DeltaLog extends CommitLog {
   private final Path log;
   private final Configuration hadoop;
+  private final TableName table;
 
   /**
    * @param log the folder of the log
    * @param hadoop how to read it
    */
-  public CommitFiles(Path log, Configuration hadoop) {
+  public DeltaLog(Path log, Configuration hadoop) {
     this.log = log;
     this.hadoop = hadoop;
+    this.table = TableName.ofDelta(log.getParent(), hadoop);
   }
 
-  /** The folder of the table. */
-  Path table() {
-    return log.getParent();
+  @Override
+  public TableName table() {
+    return table;
+  }
+
+  @Override
+  public String whyCleaned() {
+    return "the log was cleaned up (delta.logRetentionDuration) after later commits of others";
+  }
+
+  @Override
+  String unit() {
+    return "version";
+  }
+
+  @Override
+  long before(long version) {
+    return version - 1;
+  }
+
+  /** A RESTORE has the rows of the version that it names. */
+  @Override
+  long origin(long version, TableCommit commit) {
+    return commit instanceof DeltaCommit delta && delta.isRestore() ? delta.restored(version) : version - 1;
+  }
+
+  @Override
+  List<Numbered> since(long version) {
+    List<Numbered> commits = new ArrayList<>();
+    long at = version < 0 ? newest() : version + 1;
+    for (DeltaCommit next = commit(at); next != null; next = commit(++at)) {
+      commits.add(new Numbered(at, next));
+    }
+    return commits;
+  }
+
+  /** A log is cleaned up from its beginning. If a version has no file, and no later one has, its commits are elsewhere. */
+  @Override
+  void requireCleaned(long version) {
+    if (!hasBehind(version)) {
+      throw new IllegalStateException(
+          "The commit of version " + version + " of " + table.name() + " is not in its log, and none behind it is: a catalog"
+              + " manages the commits of the table (catalogManaged), or its log was removed. So its bounds are not known. Use a"
+              + " table that keeps its commits in _delta_log.");
+    }
+  }
+
+  /** A commit names its batch where the query has the option. A table that is set back says so in its log. */
+  @Override
+  boolean lacks(long batch, long last, boolean wentBack, boolean whole) {
+    return wentBack && last < batch - 1;
+  }
+
+  @Override
+  String wayToReplace() {
+    return " If nobody needs the rows that are there, overwrite them all: INSERT OVERWRITE.";
   }
 
   /** The commit of a version; null if its file is not there, or not any more. */
+  @Override
   DeltaCommit commit(long version) {
     Path file = new Path(log, name(version));
     try (var in = file.getFileSystem(hadoop).open(file);
@@ -60,12 +117,12 @@ public final class CommitFiles {
   }
 
   /** Whether the log has the file of a later version. */
-  boolean hasBehind(long version) {
+  private boolean hasBehind(long version) {
     return names().anyMatch(name -> name.compareTo(name(version)) > 0);
   }
 
   /** The largest version whose file the log has; -1 without one. */
-  long newest() {
+  private long newest() {
     return names().map(name -> Long.parseLong(name.substring(0, name.indexOf('.')))).reduce(-1L, Math::max);
   }
 

@@ -1,0 +1,52 @@
+package sparkrowtime.tables;
+
+import java.util.List;
+
+/** The commits of a table, each under a number of its own: a version of a Delta table, a snapshot of an Iceberg table. */
+public abstract class CommitLog {
+  /** The number of no commit. */
+  static final long NONE = -1;
+
+  /** A commit under its number. */
+  record Numbered(long number, TableCommit commit) {}
+
+  /** The table, for messages. */
+  public abstract TableName table();
+
+  /** Why a commit is no longer there, and what keeps the next ones, for messages. */
+  public abstract String whyCleaned();
+
+  /** What a number is, for messages: version or snapshot. */
+  abstract String unit();
+
+  /** The commit of a number; null if it is not there, or not any more. */
+  abstract TableCommit commit(long number);
+
+  /** The number before in the log, whether its commit is still there or not; {@link #NONE} for the first one. */
+  abstract long before(long number);
+
+  /** The number of the commit whose rows a commit has, and its own. */
+  abstract long origin(long number, TableCommit commit);
+
+  /** The commits after a number as the table is now, oldest first; of none, the newest commit alone. */
+  abstract List<Numbered> since(long number);
+
+  /** Refuses a table of which a commit is not there, and was not cleaned up. */
+  abstract void requireCleaned(long number);
+
+  /**
+   * Whether a query's batch is missing in a table where it would have to be.
+   *
+   * @param last the last batch of the query that is there; -1 for none
+   * @param wentBack whether the table was set back, as far as its log tells it, or its rows were replaced
+   * @param whole whether all commits back to that batch, or to the first commit, are there
+   */
+  abstract boolean lacks(long batch, long last, boolean wentBack, boolean whole);
+
+  /** How another query can take the place of the one that writes, for messages; empty where there is no such way. */
+  abstract String wayToReplace();
+
+  final String named(long number) {
+    return unit() + " " + number + " of " + table().name();
+  }
+}

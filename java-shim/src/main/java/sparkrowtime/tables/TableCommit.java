@@ -1,0 +1,87 @@
+package sparkrowtime.tables;
+
+import java.time.DateTimeException;
+import java.time.Instant;
+import sparkrowtime.support.Rowtime;
+import sparkrowtime.support.Shown;
+
+/** What a commit of a table says about itself, as far as bounds need it. Its properties are the same in tables of each format. */
+abstract class TableCommit {
+  /** Who writes bounds, where it is a drain. */
+  static final String DRAIN = "a drain";
+
+  static final String BOUND = "rowtime.bound";
+  static final String QUERY = "rowtime.query";
+  static final String BATCH = "rowtime.batch";
+  static final String POSITION = "rowtime.position";
+
+  /** A property of the commit; null if it does not have it. */
+  abstract String said(String key);
+
+  /** Where it is, for messages. */
+  abstract String place();
+
+  /** Its name in the table's history. */
+  abstract String operation();
+
+  /** The text that tells the commit from one of another table at the same place. */
+  abstract String text();
+
+  /** Whether it has put other rows in the place of all that were there. */
+  boolean replaces() {
+    return false;
+  }
+
+  /** Whether it has brought back the rows of an earlier commit. */
+  boolean isRestore() {
+    return false;
+  }
+
+  /**
+   * The name that a column had before this commit, by which earlier commits name it.
+   *
+   * @param column its name after the commit, a path such as {@code window.end}
+   * @return null where there was no such column
+   */
+  String before(String column) {
+    return column;
+  }
+
+  /** The floor in microseconds that it promises; null without one. */
+  Long floor() {
+    String bound = said(BOUND);
+    if (bound == null) {
+      return null;
+    }
+    try {
+      long micros = micros(Instant.parse(bound));
+      return "true".equals(said("rowtime.strict")) ? micros + 1 : micros;
+    } catch (DateTimeException | ArithmeticException e) {
+      throw new IllegalStateException(
+          place() + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time in ISO 8601, such as 2026-01-05T10:00:00Z.", e);
+    }
+  }
+
+  /** Microseconds since 1970, up to the year 9999: {@code ChronoUnit.between} counts nanoseconds, which end in 2262. */
+  static long micros(Instant time) {
+    return Math.addExact(Math.multiplyExact(time.getEpochSecond(), 1_000_000), time.getNano() / 1_000);
+  }
+
+  /** The column that a query has said, without its backticks; a drain writes that of the stream. Null if it is not said. */
+  String column() {
+    String said = said("rowtime.column");
+    String column = said != null ? said.replace("`", "") : said(POSITION) != null ? Rowtime.COLUMN : "";
+    return column.isEmpty() ? null : column;
+  }
+
+  /** The query that has written it, by its id, or {@link #DRAIN}; null if it has properties of neither. */
+  final String writer() {
+    return said(QUERY) != null ? said(QUERY) : said(POSITION) != null ? DRAIN : null;
+  }
+
+  /** The batch of the query that has written it; -1 where it is of none. */
+  long batch() {
+    String batch = said(BATCH);
+    return batch != null && batch.matches("\\d{1,18}") ? Long.parseLong(batch) : -1;
+  }
+}

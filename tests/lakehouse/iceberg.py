@@ -1,0 +1,105 @@
+"""An Iceberg table of orders, written snapshot by snapshot through PyIceberg, in a catalog that Spark opens, too."""
+
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from spark_rowtime.drain.properties import BOUND, STRICT
+from tests.lakehouse.orders import COLUMNS, Orders
+from tests.streams import at
+
+CATALOG = "lake"
+_NUMBERS = count()
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """The settings of a session with the catalog, which is a file of the folder."""
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.uri": f"jdbc:sqlite:{folder}/catalog.db",
+        f"{catalog}.warehouse": f"file://{folder}/warehouse",
+    }
+
+
+def configure(folder: Path, environment: pytest.MonkeyPatch) -> None:
+    """Configures PyIceberg for the same catalog, and makes it."""
+    environment.setenv(f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI", f"sqlite:///{folder}/catalog.db")
+    environment.setenv(f"PYICEBERG_CATALOG__{CATALOG.upper()}__WAREHOUSE", f"file://{folder}/warehouse")
+    opened()
+
+
+def opened() -> Any:
+    """The catalog, by PyIceberg."""
+    from pyiceberg.catalog import load_catalog
+
+    return load_catalog(CATALOG)
+
+
+class IcebergOrders(Orders):
+    """A table in a namespace of its own. An option ``maxFilesPerTrigger`` has Iceberg's name where it is read."""
+
+    def __init__(self, spark: Any, folder: Path) -> None:
+        self.spark, self.folder, self.space = spark, folder, f"test{next(_NUMBERS)}"
+        folder.mkdir(exist_ok=True)
+        self.path = self.name("orders")
+        self._catalog = opened()
+        self._catalog.create_namespace(self.space)
+        self._catalog.create_table(f"{self.space}.orders", COLUMNS)
+
+    def name(self, table: str) -> str:
+        """The name by which Spark knows a table of the namespace."""
+        return f"{CATALOG}.{self.space}.{table}"
+
+    @property
+    def table(self) -> Any:
+        """The table as it is now, by PyIceberg."""
+        return self._catalog.load_table(f"{self.space}.orders")
+
+    def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False, **said: str) -> int:
+        properties = said if bound is None else {BOUND: at(bound), STRICT: str(strict).lower(), **said}
+        times = [{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows]
+        table = self.table
+        table.append(pa.Table.from_pylist(times, COLUMNS), snapshot_properties=properties)
+        return int(table.current_snapshot().snapshot_id)
+
+    @property
+    def rejected(self) -> str:
+        return f"iceberg:{self.name('late')}"
+
+    def kept(self) -> DataFrame:
+        self.spark.sql(f"REFRESH TABLE {self.name('late')}")  # the catalog of a query's session is another one
+        frame: DataFrame = self.spark.table(self.name("late"))
+        return frame
+
+    def read(self, **options: Any) -> DataFrame:
+        named = {_NAMES.get(name, name): value for name, value in options.items()}
+        frame: DataFrame = self.spark.readStream.format("iceberg").options(**named).load(self.path)
+        return frame
+
+    def sql(self, statement: str) -> None:
+        """A statement in which ``ORDERS`` is the table, by Spark."""
+        self.spark.sql(statement.replace("ORDERS", self.path))
+
+    def call(self, procedure: str, arguments: str, table: str = "orders") -> None:
+        """One of Iceberg's procedures on a table."""
+        self.spark.sql(f"CALL {CATALOG}.system.{procedure}(table => '{self.name(table)}', {arguments})")
+
+    def expire(self) -> None:
+        """All snapshots but the newest one."""
+        self.call("expire_snapshots", "older_than => now(), retain_last => 1")
+
+    def again(self) -> None:
+        """Drops the table, and makes an empty one of that name."""
+        self._catalog.drop_table(f"{self.space}.orders")
+        self._catalog.create_table(f"{self.space}.orders", COLUMNS)
+
+
+_NAMES = {"maxFilesPerTrigger": "streaming-max-files-per-micro-batch"}
