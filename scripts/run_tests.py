@@ -46,6 +46,9 @@ OF_DELTA = "4.2"
 OF_DELTA_BEFORE = ("4.1", "4.0")
 """The others. A small part of the tests runs on them: a chain of tables, late rows, batches that run again."""
 _FEW = ("-m", "not long", "-k", "chain or kept_once or runs_again")
+OF_ICEBERG = {"4.1": (), "4.0": ("-k", "chain or kept_once or runs_again or rolled_back")}
+"""The Sparks for which Iceberg has a jar, and which tests run: all on the newest one, a small part on the other."""
+ICEBERG = "tests/lakehouse/test_iceberg*.py"
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -108,8 +111,9 @@ def jobs(kind: str) -> list[Job]:
     tests = [_job(kind, name) for name in TESTS]
     if kind == "long":
         others = [_smoke(version) for version in SPARKS]
-        tables = [_lakehouse(OF_DELTA), *(_lakehouse(version, *_FEW) for version in OF_DELTA_BEFORE)]
-        return [*tests, *others, *tables, _made(kind, "lint"), _made(kind, "docs")]
+        delta = [_delta(OF_DELTA), *(_delta(version, *_FEW) for version in OF_DELTA_BEFORE)]
+        iceberg = [_iceberg(version, *selected) for version, selected in OF_ICEBERG.items()]
+        return [*tests, *others, *delta, *iceberg, _made(kind, "lint"), _made(kind, "docs")]
     return [_made(kind, CLASSES), *tests]
 
 
@@ -172,9 +176,18 @@ def _smoke_tests() -> list[str]:
     return sorted((str(path.relative_to(ROOT)) for path in tests if SMOKE in path.read_text()), reverse=True)
 
 
-def _lakehouse(version: str, *selected: str) -> Job:
-    tests = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "--durations=20", "tests/lakehouse"]
-    return Job("long", f"delta-{version}", ["scripts/on-spark.sh", version, *tests, *selected], **_faster())
+def _delta(version: str, *selected: str) -> Job:
+    return _lakehouse(version, "delta", "tests/lakehouse", f"--ignore-glob={ICEBERG}", *selected)
+
+
+def _iceberg(version: str, *selected: str) -> Job:
+    tests = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(ICEBERG))
+    return _lakehouse(version, "iceberg", *tests, *selected)
+
+
+def _lakehouse(version: str, kind: str, *tests: str) -> Job:
+    pytest = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "--durations=20"]
+    return Job("long", f"{kind}-{version}", ["scripts/on-spark.sh", version, *pytest, *tests], **_faster())
 
 
 def _total(jobs: list[Job]) -> str:
