@@ -54,8 +54,8 @@ def asofJoin(
 
     Of several right rows with the same key and time the last that arrived counts, in the order of the commits and of
     the rows in them. That order is known where ``right`` is read from one stream, also through filters and
-    projections. Above an aggregation, a join, a union or ``repartition`` it is not: let times there be unique for
-    each key.
+    projections. Above an aggregation, a join, a union or ``repartition`` it is not, nor with ``order=rowtime`` where
+    different times become the same (``date_trunc``): let times there be unique for each key.
 
     A null in a key matches nothing, and neither does a null time. A left row without a time is emitted at once.
 

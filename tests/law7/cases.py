@@ -55,6 +55,8 @@ TIMES = (
     "rowtime + INTERVAL 1 DAY",
     "rowtime - INTERVAL 24 HOURS",
 )
+DISTINCT_TIMES = TIMES[:3]
+"""Those of them that keep different times different. Of others, ``order`` decides which row comes last."""
 STARTS = (None,) * 6 + ("2 minutes", "1 microsecond", "299999999 microseconds")
 """The offsets of windows from the usual ones. With the last, windows end a microsecond before the usual ones."""
 WINDOWS = (("10 minutes", None), ("30 minutes", None), ("20 minutes", "10 minutes"), ("30 minutes", "5 minutes"))
@@ -108,13 +110,13 @@ class Drawn:
         self.sources += 1
         return Source(name, f"source{self.sources}")
 
-    def straight(self) -> Query:
+    def straight(self, times: tuple[str, ...] = TIMES) -> Query:
         """A stream, maybe filtered and projected."""
         query: Query = self.source()
         if self.one((False, False, True)):
             query = Filter(query, self.one(self.filters))
         if self.one((False, False, True)):
-            query = Project(query, self.one(TIMES))
+            query = Project(query, self.one(times))
         return Passed(query, self.one(WAYS)) if self.one((False, False, False, True)) else query
 
     def carrying(self, depth: int) -> Query:
@@ -209,8 +211,9 @@ class Drawn:
     def as_of(self, below: int, carrying: bool) -> Query:
         direction, tolerance = self.one(DIRECTIONS[:2] if carrying else DIRECTIONS)
         sql = HAS_ASOF_JOIN and (direction, tolerance) == DIRECTIONS[0] and self.one((True, False))
-        how = self.one(("left", "inner"))
-        return AsOf(self.straight(), ByTime(self.straight(), "rowtime"), direction, tolerance, how, sql)
+        tied = self.one((True, False))
+        other = self.straight(DISTINCT_TIMES) if tied else ByTime(self.straight(), "rowtime")
+        return AsOf(self.straight(), other, direction, tolerance, self.one(("left", "inner")), sql)
 
     def lagged(self, below: int, carrying: bool) -> Query:
         return Lagged(self.straight())

@@ -23,7 +23,11 @@ JOINED = ("coalesce(ak, bk) AS k", "10 * coalesce(av, -1) + coalesce(bv, -1) AS 
 
 @dataclass(frozen=True)
 class Query:
-    """A query. ``rowtime`` is never null. Law: equal input rows give equal output rows, in whatever order they come."""
+    """A query. ``rowtime`` is never null.
+
+    Law: equal input rows give equal output rows, in whatever order they come. As-of joins with ties alone depend on the
+    order in which the rows of one key and time were sent.
+    """
 
     def frame(self, read: Read) -> DataFrame:
         """The query over these streams."""
@@ -342,23 +346,30 @@ class Top(Query):
 
 @dataclass(frozen=True)
 class AsOf(Query):
-    """An as-of join. The rows of the ``other`` side are one for each time and key: none of them came last.
+    """An as-of join.
 
-    ``sql``: by Spark's ASOF JOIN, which on streams becomes the operator, and in a batch is Spark's own.
+    ``other``: a straight query, of whose rows at one time the last that was sent counts; or one that has one row for
+    each time and key. ``sql``: by Spark's ASOF JOIN, which on streams becomes the operator. In a batch it is Spark's
+    own, which does not say which of several rows it takes; there the operator takes its place.
     """
 
     one: Query
-    other: ByTime
+    other: Query
     direction: str
     tolerance: str | None
     how: str
     sql: bool = False
 
+    @property
+    def ties(self) -> bool:
+        """Whether there may be several rows of one key and time among which the join has to choose."""
+        return not isinstance(self.other, ByTime)
+
     def frame(self, read: Read) -> DataFrame:
         one, other = self.one.frame(read), self.other.frame(read).withColumnRenamed("v", "bv")
         both = (
             as_of_in_sql(one, other, self.how)
-            if self.sql
+            if self.sql and (one.isStreaming or not self.ties)
             else asofJoin(one, other, by="k", direction=self.direction, tolerance=self.tolerance, how=self.how)
         )
         return both.selectExpr("rowtime", "k", "10 * v + coalesce(bv, -1) AS v")

@@ -5,6 +5,7 @@ without a verdict; every other query has to run.
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,11 @@ DAYS = ("1 DAY", "24 HOURS")
 
 
 def _parts(case: Any, *types: type) -> list[Any]:
-    return [part for part in case.query.parts() if isinstance(part, types)]
+    return _parts_of(case.query, *types)
+
+
+def _parts_of(query: Query, *types: type) -> list[Any]:
+    return [part for part in query.parts() if isinstance(part, types)]
 
 
 def _keys(case: Any) -> list[Any]:
@@ -116,6 +121,34 @@ def as_of_in_sql(case: Any) -> bool:
     return any(part.sql for part in _parts(case, AsOf))
 
 
+def as_of_with_ties(case: Any) -> bool:
+    """Several rows of one key and time were sent, of which an as-of join takes the last."""
+    sent = [(event.stream, row) for event in case.schedule.events if isinstance(event, Send) for row in event.rows]
+    among = Counter((stream, row.rowtime, row.k) for stream, row in sent if row.k is not None)
+    tied = {stream for (stream, *_), rows in among.items() if rows > 1}
+    return any(part.name in tied for join in _parts(case, AsOf) if join.ties for part in _parts_of(join.other, Source))
+
+
+def as_of_with_null_keys(case: Any) -> bool:
+    return as_of(case) and None in _keys(case)
+
+
+def as_of_forward(case: Any) -> bool:
+    return any(join.direction == "forward" for join in _parts(case, AsOf))
+
+
+def as_of_nearest(case: Any) -> bool:
+    return any(join.direction == "nearest" for join in _parts(case, AsOf))
+
+
+def as_of_within(case: Any) -> bool:
+    return any(join.tolerance and join.direction == "backward" for join in _parts(case, AsOf))
+
+
+def as_of_matches_alone(case: Any) -> bool:
+    return any(join.how == "inner" for join in _parts(case, AsOf))
+
+
 def lagged(case: Any) -> bool:
     return bool(_parts(case, Lagged))
 
@@ -168,11 +201,18 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "times in values": times_in_values,
     "changed query": changed_query,
     "removed rows": removed_rows,
+    "as of with ties": as_of_with_ties,
+    "as of with null keys": as_of_with_null_keys,
+    "as of forward": as_of_forward,
+    "as of nearest": as_of_nearest,
+    "as of within a tolerance": as_of_within,
+    "as of matches alone": as_of_matches_alone,
     **({"as of in SQL": as_of_in_sql} if HAS_ASOF_JOIN else {}),
     **({"named sources": named_sources} if HAS_NAMES else {}),
 }
 REFUSABLE = KINDS.keys() - {
-    *("sliding", "as of", "as of in SQL", "lagged", "cumulated", "top", "recognized"),
+    *("sliding", "lagged", "cumulated", "top", "recognized"),
+    *(name for name in KINDS if name.startswith("as of")),
     *("null times", "totals", "changed query", "removed rows", "named sources"),
 }
 """Kinds that the product may refuse."""

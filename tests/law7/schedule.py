@@ -1,7 +1,7 @@
 """Random schedules: what producers send, and when the query runs and stops. Values that print as they are written."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -206,6 +206,8 @@ STEPS = (4, 7) if os.environ.get("ROWTIME_LAW7_SHORT") else (8, 14)
 """The least and the most actions of a schedule, without those for each of its streams."""
 PARTITIONS = 3
 """The partitions of a topic."""
+BEHIND_IDS = 1000
+"""From the id of a row to that of the one behind it; more rows than this no schedule has."""
 MOST = 2
 """The most producers of a stream at a time. A silent one holds the clock."""
 
@@ -372,6 +374,15 @@ class Making:
         if self.settings[stream].get("boundsBeforeRows", True):
             return ()
         return (self.row(-(-self.front[stream] // self.grid) * self.grid + self.grid),)
+
+
+def and_behind(event: Event, by: int) -> Event:
+    """The same event. If it sends rows, then one more, of the same key and so many microseconds before its last one."""
+    if not isinstance(event, Send) or not event.rows:
+        return event
+    last = event.rows[-1]
+    more = Row(clock_of_micros(micros(last.rowtime) - by), last.id + BEHIND_IDS, last.k, last.v + 1)
+    return replace(event, rows=(*event.rows, more))
 
 
 @st.composite

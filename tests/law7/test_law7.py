@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.law7 import feed
+from tests.law7 import as_of, feed
 from tests.law7.cases import cases
 from tests.law7.seeds import numbers, try_seed
 
@@ -29,3 +29,10 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("number", numbers("8:9"))
 def test_bounds_never_change_a_result(spark, tmp_path: Path, figures: Counter[str], number: int) -> None:
     try_seed(spark, cases(), number, tmp_path, figures)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", numbers("0:2"))
+def test_bounds_never_change_an_as_of_join(spark, tmp_path: Path, figures: Counter[str], number: int) -> None:
+    """With ties, NULL keys, each direction and both types."""
+    try_seed(spark, as_of.cases_of_joins(), 2 * number, tmp_path, figures)  # odd seeds are of certain kinds
