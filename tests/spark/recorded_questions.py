@@ -18,10 +18,10 @@ from spark_rowtime.spark.source import RowtimeStreamReader
 class AskedReader(RowtimeStreamReader):
     """Writes each question for news into a file beside the stream."""
 
-    def _has_news(self, start: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
+    def _has_events(self, start: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
         with _file(self._path).open("a") as file:
             file.write(json.dumps({"seconds": seconds, "streams": streams}) + "\n")
-        return super()._has_news(start, seconds=seconds, streams=streams)
+        return super()._has_events(start, seconds=seconds, streams=streams)
 
 
 class AskedDataSource(RowtimeDataSource):
