@@ -11,6 +11,7 @@ they compare with those of the producer, so states that differ in nothing else a
 many there are.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -241,12 +242,16 @@ def plain_message(message: Sent, last: int) -> Sent:
     return message._replace(number=max(number, -1), content=message.content if number > 0 else ANY)
 
 
+ASKED = pytest.mark.long, pytest.mark.skipif("ROWTIME_EXHAUSTIVE" not in os.environ, reason="ROWTIME_EXHAUSTIVE=1")
+"""Minutes of a core."""
+
+
 @pytest.mark.parametrize(
     "search",
     [
         Search("aa", ALL, 2),
         Search("ab", FEW[:1], 1),
-        pytest.param(Search("aab", FEW, 2), marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+        pytest.param(Search("aab", FEW, 2), marks=[*ASKED, pytest.mark.timeout(3600)]),
         pytest.param(Search("ab", (*FEW, ANY), 1), marks=pytest.mark.long),
         pytest.param(Search("ab", FEW, 1, StreamSettings(boundsBeforeRows=False)), marks=pytest.mark.long),
         pytest.param(Search("ab", FEW, 1, StreamSettings(maxLag=1)), marks=pytest.mark.long),
