@@ -64,19 +64,24 @@ public final class TableReads {
 
   /** The name of a table; null where it is not said. */
   private static TableName table(Seq<Expression> arguments, int place) {
-    Object said = arguments.size() > place && arguments.apply(place) instanceof Literal text ? text.value() : null;
-    TableName name = said == null ? null : TableName.of(said.toString());
-    boolean isNull = arguments.size() <= place || arguments.apply(place) instanceof Literal literal && literal.value() == null;
-    if (!isNull && name == null) {
-      throw wrong("argument " + (place + 1) + " is " + arguments.apply(place).sql());
+    Expression said = said(arguments, place);
+    TableName name = said instanceof Literal text ? TableName.of(text.value().toString()) : null;
+    if (said != null && name == null) {
+      throw wrong("argument " + (place + 1) + " is " + said.sql());
     }
     return name;
   }
 
+  /** An argument; null where it is left out or NULL. */
+  private static Expression said(Seq<Expression> arguments, int place) {
+    Expression said = arguments.size() > place ? arguments.apply(place) : null;
+    return said instanceof Literal literal && literal.value() == null ? null : said;
+  }
+
   /** The microseconds of an interval; null where none is said. */
   private static Long lateness(Seq<Expression> arguments) {
-    Expression said = arguments.size() > LATENESS ? arguments.apply(LATENESS) : null;
-    if (said == null || said instanceof Literal literal && literal.value() == null) {
+    Expression said = said(arguments, LATENESS);
+    if (said == null) {
       return null;
     }
     CalendarInterval interval = said instanceof Literal text && text.value() instanceof UTF8String value

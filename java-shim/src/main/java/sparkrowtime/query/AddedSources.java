@@ -69,7 +69,7 @@ final class AddedSources {
     before.forEach(
         (what, bound) -> {
           if (now.getOrDefault(what, Bound.UNKNOWN_YET) < bound) {
-            if (isBeside(added)) {
+            if (isOfTopic(added)) {
               query.topics().forgetFirst((RowtimeStream) added);
             }
             throw refused(added, what, bound);
@@ -78,12 +78,12 @@ final class AddedSources {
   }
 
   private long first(SparkDataStream added, Offset start) {
-    return isBeside(added)
+    return isOfTopic(added)
         ? query.topics().firstFloor((RowtimeStream) added, start)
         : BoundedQuery.floor(start, added);
   }
 
-  private static boolean isBeside(SparkDataStream added) {
+  private static boolean isOfTopic(SparkDataStream added) {
     return added instanceof RowtimeStream stream && stream.unionId() != null;
   }
 
@@ -124,7 +124,7 @@ final class AddedSources {
   }
 
   private static String leftOut(SparkDataStream added, String time) {
-    return isBeside(added)
+    return isOfTopic(added)
         ? "Let its topic begin behind the offsets of a bound at " + time + " or later (startingOffsets), once there is one"
         : "Leave them out with option(\"startingPosition\", \"" + time + "\"), or a later time where the query computes an"
             + " earlier one from it";

@@ -46,13 +46,8 @@ public final class SinkWriters extends WriteRule {
 
   /** The write of one batch, with the writers of the run. */
   private static final class Once extends PassingWrite {
-    private final MicroBatchWrite batch;
-    private final BoundedQuery query;
-
     Once(MicroBatchWrite batch, BoundedQuery query) {
-      super(batch);
-      this.batch = batch;
-      this.query = query;
+      super(batch, query);
     }
 
     @Override

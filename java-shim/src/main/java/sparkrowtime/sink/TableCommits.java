@@ -31,13 +31,8 @@ public final class TableCommits extends WriteRule {
 
   /** The write of one batch of a query with bounds. */
   private static final class Bounded extends PassingWrite {
-    private final MicroBatchWrite batch;
-    private final BoundedQuery query;
-
     Bounded(MicroBatchWrite batch, BoundedQuery query) {
-      super(batch);
-      this.batch = batch;
-      this.query = query;
+      super(batch, query);
     }
 
     @Override

@@ -14,12 +14,10 @@ final class BoundedScan extends PassingScan {
   /** So many Python workers are started for a stream, which have 10 s each to come up: a busy machine may need more. */
   private static final int WORKERS = 6;
 
-  private final Scan scan;
   private final CaseInsensitiveStringMap options;
 
   BoundedScan(Scan scan, CaseInsensitiveStringMap options) {
     super(scan);
-    this.scan = scan;
     this.options = options;
   }
 

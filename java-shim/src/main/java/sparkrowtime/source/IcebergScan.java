@@ -11,14 +11,12 @@ final class IcebergScan extends PassingScan {
   /** With it the user says where in the table's history a query begins. */
   private static final String FROM = "stream-from-timestamp";
 
-  private final Scan scan;
   private final IcebergLog log;
   private final InTable mark;
   private final CaseInsensitiveStringMap options;
 
   IcebergScan(Scan scan, IcebergLog log, InTable mark, CaseInsensitiveStringMap options) {
     super(scan);
-    this.scan = scan;
     this.log = log;
     this.mark = mark;
     this.options = options;

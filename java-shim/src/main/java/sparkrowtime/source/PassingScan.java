@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan whose stream has bounds; all else is that of another one. */
 abstract class PassingScan implements Scan {
-  private final Scan scan;
+  final Scan scan;
 
   PassingScan(Scan scan) {
     this.scan = scan;

@@ -92,28 +92,29 @@ public final class DeltaLog extends CommitLog {
   /** The commit of a version; null if its file is not there, or not any more. */
   @Override
   DeltaCommit commit(long version) {
-    Path file = new Path(log, name(version));
-    try (var in = file.getFileSystem(hadoop).open(file);
-        var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
-      return DeltaCommit.of(file.toString(), lines);
-    } catch (FileNotFoundException e) {
-      return null;
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot read the commit " + file + " for the bound of the table.", e);
-    }
+    return read(version, DeltaCommit::of, null, "the bound of the table");
   }
 
   /** The files that a version has added with new rows; none if it is not there, or not any more. */
   List<JsonNode> added(long version) {
+    return read(version, DeltaCommit::added, List.of(), "the times of its rows");
+  }
+
+  private <T> T read(long version, Lines<T> reading, T absent, String what) {
     Path file = new Path(log, name(version));
     try (var in = file.getFileSystem(hadoop).open(file);
         var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
-      return DeltaCommit.added(file.toString(), lines);
+      return reading.of(file.toString(), lines);
     } catch (FileNotFoundException e) {
-      return List.of();
+      return absent;
     } catch (IOException e) {
-      throw new UncheckedIOException("Cannot read the commit " + file + " for the times of its rows.", e);
+      throw new UncheckedIOException("Cannot read the commit " + file + " for " + what + ".", e);
     }
+  }
+
+  /** What is made of the lines of a file. */
+  private interface Lines<T> {
+    T of(String file, BufferedReader lines) throws IOException;
   }
 
   /** Whether the log has the file of a later version. */

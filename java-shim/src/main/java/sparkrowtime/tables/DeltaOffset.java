@@ -20,16 +20,11 @@ public record DeltaOffset(String table, long version, boolean inSnapshot) {
   private static final String FLOOR = "rowtime.floor";
 
   public static DeltaOffset of(String json) {
-    try {
-      JsonNode offset = MAPPER.readTree(json);
-      JsonNode version = offset.get("reservoirVersion");
-      JsonNode snapshot = offset.get("isStartingVersion");
-      JsonNode table = offset.get("reservoirId");
-      if (version != null && version.isIntegralNumber() && snapshot != null && snapshot.isBoolean() && table != null) {
-        return new DeltaOffset(table.asText(), version.asLong(), snapshot.booleanValue());
-      }
-    } catch (JsonProcessingException e) {
-      throw mismatch(json, e);
+    ObjectNode offset = parsed(json);
+    JsonNode version = offset.path("reservoirVersion");
+    JsonNode snapshot = offset.path("isStartingVersion");
+    if (version.isIntegralNumber() && snapshot.isBoolean() && offset.has("reservoirId")) {
+      return new DeltaOffset(offset.get("reservoirId").asText(), version.asLong(), snapshot.booleanValue());
     }
     throw mismatch(json, null);
   }
