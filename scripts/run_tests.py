@@ -30,7 +30,7 @@ TESTS = {
 that no job names are in the job ``quick``."""
 CLASSES = ".venv/spark-classes.jsa"
 """What jobs with Spark wait for, and what makes it."""
-WITHOUT_SPARK = ("store", "postgres", "quick", "lint", "docs")
+WITHOUT_SPARK = ("store", "postgres", "quick")
 SELECTED = {"test": "not long", "long": "long or search"}
 SMALL = {
     "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "15",

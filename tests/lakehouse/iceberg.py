@@ -1,6 +1,5 @@
 """An Iceberg table of orders, written snapshot by snapshot through PyIceberg, in a catalog that Spark opens, too."""
 
-from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
-from spark_rowtime.drain.properties import BOUND, STRICT
 from tests.lakehouse.orders import COLUMNS, Orders
-from tests.streams import at
 
 CATALOG = "lake"
 _NUMBERS = count()
@@ -63,11 +60,9 @@ class IcebergOrders(Orders):
         """The table as it is now, by PyIceberg."""
         return self._catalog.load_table(f"{self.space}.orders")
 
-    def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False, **said: str) -> int:
-        properties = said if bound is None else {BOUND: at(bound), STRICT: str(strict).lower(), **said}
-        times = [{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows]
+    def append(self, rows: pa.Table, properties: dict[str, str]) -> int:
         table = self.table
-        table.append(pa.Table.from_pylist(times, COLUMNS), snapshot_properties=properties)
+        table.append(rows, snapshot_properties=properties)
         return int(table.current_snapshot().snapshot_id)
 
     @property

@@ -30,9 +30,13 @@ class Orders:
     def put(self, *rows: tuple[str, str], bound: str | None = None, strict: bool = False, **said: str) -> int:
         """One commit with these rows, in one file, and a bound or none, and more properties. Returns its version."""
         properties = said if bound is None else {BOUND: at(bound), STRICT: str(strict).lower(), **said}
-        table = pa.Table.from_pylist([{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows], COLUMNS)
+        times = [{"ts": datetime.fromisoformat(at(clock)), "k": k} for clock, k in rows]
+        return self.append(pa.Table.from_pylist(times, COLUMNS), properties)
+
+    def append(self, rows: pa.Table, properties: dict[str, str]) -> int:
+        """One commit with these rows and properties. Returns its version."""
         commit = CommitProperties(custom_metadata=properties)
-        write_deltalake(self.path, table, mode="append", commit_properties=commit)
+        write_deltalake(self.path, rows, mode="append", commit_properties=commit)
         return DeltaTable(self.path).version()
 
     def read(self, **options: Any) -> DataFrame:

@@ -11,25 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.lakehouse.played import Life
 from tests.lakehouse.programs import PROGRAMS, Program
-from tests.law7.seeds import numbers
+from tests.law7.seeds import numbers, with_seed
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", numbers("4:5"))
 def test_bounds_never_change_a_result(spark: Any, tmp_path: Path, number: int) -> None:
-    @seed(number)
-    @settings(
-        max_examples=1,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
-    )
-    @given(PROGRAMS)
     def play(program: Program) -> None:
         Life(spark, program, Path(tempfile.mkdtemp(dir=tmp_path))).play()
 
-    play()
+    with_seed(PROGRAMS, number, play)

@@ -28,7 +28,7 @@ def numbers(usual: str) -> range:
 def case_of(cases: SearchStrategy[Case], number: int) -> Case:
     """The case of a seed, without trying it."""
     found: list[Case] = []
-    _with_seed(cases, number, found.append)
+    with_seed(_lively(cases, number), number, found.append)
     return found[0]
 
 
@@ -47,10 +47,16 @@ def try_seed(
         parts = Counter(type(part).__name__ for part in case.query.parts() if not isinstance(part, Source))
         figures.update({"cases": 1, **found, **parts, **dict.fromkeys(kinds_of(case), 1)})
 
-    _with_seed(cases, number, try_one)
+    with_seed(_lively(cases, number), number, try_one)
 
 
-def _with_seed(cases: SearchStrategy[Case], number: int, act: Callable[[Case], object]) -> None:
+def _lively(cases: SearchStrategy[Case], number: int) -> SearchStrategy[Case]:
+    return cases.filter(lively).filter(lambda case: wanted(case, number))
+
+
+def with_seed(cases: SearchStrategy[Any], number: int, act: Callable[[Any], object]) -> None:
+    """Tries the case of a seed by ``act``; one for which that raises an error is made smaller, and printed."""
+
     @seed(number)
     @settings(
         max_examples=1,
@@ -58,8 +64,8 @@ def _with_seed(cases: SearchStrategy[Case], number: int, act: Callable[[Case], o
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
     )
-    @given(cases.filter(lively).filter(lambda case: wanted(case, number)))
-    def with_one(case: Case) -> None:
+    @given(cases)
+    def with_one(case: Any) -> None:
         act(case)
 
     with_one()
