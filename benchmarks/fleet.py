@@ -28,7 +28,7 @@ SKEW = 1_000_000
 """By how many microseconds the clocks of devices may differ: ten times what a batch spans."""
 
 
-def beside(grown: Any, asked: Any, producers: int, rounds: int) -> list[list[float]]:
+def among(grown: Any, asked: Any, producers: int, rounds: int) -> list[list[float]]:
     """CPU milliseconds of commits, of polls without news, and of polls with a batch to plan, beside more producers."""
     store = grown.store
     for name in range(producers):

@@ -127,11 +127,11 @@ def worst(what: str, many: list[list[float]], few: list[list[float]], base: str)
     return report(what, *most, "CPU ms", base)
 
 
-def beside(root: Path, rounds: int, producers: int = 100_000) -> None:
+def among(root: Path, rounds: int, producers: int = 100_000) -> None:
     """A commit, a poll and a plan beside more and more attached producers, against those beside few."""
     sizes = [10, 1000, producers]
-    growns = [Grown(root / f"beside-{size}", 1) for size in sizes]
-    few, *more = (fleet.beside(g, Asked(g.path, "arrival"), n, rounds) for g, n in zip(growns, sizes, strict=True))
+    growns = [Grown(root / f"among-{size}", 1) for size in sizes]
+    few, *more = (fleet.among(g, Asked(g.path, "arrival"), n, rounds) for g, n in zip(growns, sizes, strict=True))
     for size, found in zip(sizes[1:], more, strict=True):
         fleet.compare(found, few, size, sizes[0])
 
@@ -152,7 +152,7 @@ def main(largest: int = 1_000_000, rounds: int = 50) -> None:
             small, _, large = grow(root, [largest // 1000, largest // 10, largest], 16, rounds)
             worst("poll, 10^6 trains against 10^3", large[::2], small[::2], "10^3 trains")
             worst("plan, 10^6 trains against 10^3", large[1::2], small[1::2], "10^3 trains")
-        beside(root, rounds)
+        among(root, rounds)
         fleet.main(root)
 
 

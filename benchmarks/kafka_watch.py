@@ -81,7 +81,7 @@ def used(pid: int) -> float:
     return (int(user) + int(system)) / 100
 
 
-def beside(broker: KafkaBroker, seconds: int, path: str | None) -> tuple[float, float]:
+def with_load(broker: KafkaBroker, seconds: int, path: str | None) -> tuple[float, float]:
     """The part of a core, in percent, that a watch takes while messages come, and the CPU seconds of the broker then.
 
     Without a path there is no watch.
@@ -119,8 +119,8 @@ def main(rows: int, turns: int, seconds: int) -> None:
                 ours.append(cpu(watch, broker.bootstrap, topic, str(root / "s")))
         report(KAFKA_WATCH, ours, bare, "CPU s", READING_CONSUMER)
         with folder() as root:
-            without = [beside(broker, seconds, None)[1] for _ in range(turns)]
-            found = [beside(broker, seconds, str(root / f"s{turn}")) for turn in range(turns)]
+            without = [with_load(broker, seconds, None)[1] for _ in range(turns)]
+            found = [with_load(broker, seconds, str(root / f"s{turn}")) for turn in range(turns)]
         figure(WATCH_CORE, [part for part, _ in found], "%")
         report(WATCHED_BROKER, [took for _, took in found], without, "CPU s", UNWATCHED_BROKER)
     finally:

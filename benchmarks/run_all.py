@@ -27,7 +27,7 @@ PROGRAMS = (
     "kafka_out",
     "kafka_in",
     "kafka_watch",
-    "kafka_beside",
+    "kafka_topic_bounds",
     "growth",
     "page",
     "sliding",

@@ -35,7 +35,7 @@ KAFKA_WATCH, READING_CONSUMER = "a topic watched", "bare Kafka consumer that rea
 WATCH_CORE = "core of a watch by append-time, 10,000 messages a second"
 WATCHED_BROKER, UNWATCHED_BROKER = "broker beside a watch by append-time, 10,000 messages a second", "broker alone"
 RECORD = "withWatermark, heartbeat record"
-BESIDE, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
+FLEETS, GROWS = ("1,000", "100,000"), (("commit", "1.3"), ("poll", "2"), ("plan", "2"))
 VALID, AS_OF = "Spark's join by the times of validity", ("1,000", "100,000")
 AS_OF_GROWTH = ("state", "memory of all processes", "batch")
 PAGE = (
@@ -65,7 +65,7 @@ LINES = (
     Line("poll, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
     Line("plan, 10^6 trains against 10^3", "10^3 trains", "flat", ""),
     Line("plan, 256 producers against 1", "1 producer", "2", ""),
-    *(Line(f"{what}, beside {size} producers", "beside 10", most, "") for size in BESIDE for what, most in GROWS),
+    *(Line(f"{what}, beside {size} producers", "beside 10", most, "") for size in FLEETS for what, most in GROWS),
     Line("1,000 sinks in a process, open", None, "1 s", ""),
     Line("1,000 sinks in a process, descriptors", None, "100", ""),
     Line("1,000 sinks in a process, memory", None, "120 MB", ""),

@@ -24,7 +24,7 @@ from tests.postgresserver import NO_SERVER, programs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
-WITH_A_BROKER = ["13_beside_kafka.py", "14_into_a_topic.py", "15_kafka_in.py", "17_one_line.py"]
+WITH_A_BROKER = ["13_topic_bounds.py", "14_into_a_topic.py", "15_kafka_in.py", "17_one_line.py"]
 """Those that need Kafka run in tests/kafka."""
 WITH_DELTA = ["18_bronze_silver_gold.py", "19_tables_in_a_pipeline.py"]
 """Those that need Delta Lake run in tests/lakehouse."""

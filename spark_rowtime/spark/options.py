@@ -10,7 +10,7 @@ from spark_rowtime.types.schema import ROWTIME
 
 LATENESS_COLUMN, ADAPTER_ARGUMENT = "lateness.<column>", "adapter.<argument>"
 """Options of which there is one for each column, or for each argument of the adapter."""
-TOPIC_TIME = "beside"
+TOPIC_TIME = "topicBounds"
 """The option with which ``punctuate`` reads the stream of a topic's bounds: the time column of the topic's rows."""
 WATCH = "watch"
 """The option with which ``punctuate`` has the bounds derived from the topic: a JSON object, arguments of KafkaWatch."""

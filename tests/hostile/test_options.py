@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 import spark_rowtime as rt
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.spark.hosted_watch import ensure_watched
-from spark_rowtime.spark.options import READ, SPARKS_OWN, TABLES_OWN, WATCH, WRITE, Options
+from spark_rowtime.spark.options import READ, SPARKS_OWN, TABLES_OWN, TOPIC_TIME, WATCH, WRITE, Options
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from tests.hostile.feeds import MANY
 from tests.hostile.kinds import ANYTHING
@@ -153,7 +153,7 @@ def test_names_of_options(name: str) -> None:
 
 def test_the_examples_reach_every_option_of_a_read() -> None:
     """Each option is looked at by ``check_read``: a wrong value shows at load(). Any text may name a column beside."""
-    for option in set(READ) - {"path", "adapter", "beside", WATCH}:
+    for option in set(READ) - {"path", "adapter", TOPIC_TIME, WATCH}:
         with pytest.raises(rt.InvalidOptionError, match=option):
             Options({option: "\x00", "path": "s"}, READ).check_read()
     with pytest.raises(rt.InvalidOptionError, match=WATCH):

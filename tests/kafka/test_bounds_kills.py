@@ -18,7 +18,7 @@ from spark_rowtime.store.base import Store
 from tests.crash.checks import kill_at_random
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
-from tests.kafka.test_bounds_beside import read
+from tests.kafka.test_bounds import read
 
 pytest.importorskip("confluent_kafka")
 FEW = 4

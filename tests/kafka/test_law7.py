@@ -45,7 +45,7 @@ def test_bounds_never_change_a_result(
     spark: Any, kafka: Any, tmp_path: Path, figures: Counter[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setattr(feed, "broker", kafka)
-    try_seed(spark, cases(beside=True), number, tmp_path, figures)
+    try_seed(spark, cases(topic_bounds=True), number, tmp_path, figures)
 
 
 @pytest.mark.long
@@ -55,7 +55,7 @@ def test_bounds_of_a_watch_never_change_a_result(
 ) -> None:
     """Nor is a row late that keeps what is declared of its topic."""
     monkeypatch.setattr(feed, "broker", kafka)
-    try_seed(spark, cases(beside=True, watch=True), number, tmp_path, figures)
+    try_seed(spark, cases(topic_bounds=True, watch=True), number, tmp_path, figures)
 
 
 @pytest.mark.long
@@ -66,7 +66,7 @@ def test_a_watch_that_is_told_something_else_makes_other_bounds_in_one_of_the_se
     monkeypatch.setattr(feed, "broker", kafka)
     told, change = Watch.given, OTHERWISE[otherwise]
     monkeypatch.setattr(Watch, "given", lambda watch, reached: _changed(told(watch, reached), change))
-    seeds = [case_of(cases(beside=True, watch=True), number).schedule for number in numbers(WATCHED)]
+    seeds = [case_of(cases(topic_bounds=True, watch=True), number).schedule for number in numbers(WATCHED)]
     assert any(_differs(schedule, tmp_path / str(number)) for number, schedule in enumerate(seeds))
 
 

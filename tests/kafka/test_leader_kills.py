@@ -20,10 +20,10 @@ from spark_rowtime.kafka.client import unavailable
 from spark_rowtime.kafka.topics import Topics
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim, how_many
-from tests.kafka.beside import Beside, hourly, promise
 from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers
 from tests.kafka.test_bounds_kills import check_killed
 from tests.kafka.test_out_kills import Pipeline, kill_brokers
+from tests.kafka.topic_bounds import TopicBounds, hourly, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 
@@ -82,22 +82,22 @@ def test_bounds_beside_go_on_with_the_new_leaders(
 @pytest.mark.long
 @pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="a minute of Spark's waiting; ROWTIME_KILLS=1 has it")
 def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: Any, tmp_path: Path) -> None:
-    beside = Beside(spark, two_brokers, tmp_path)
-    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
-        beside.put(0, ("12:10", "a"))
-        beside.put(1, ("12:20", "a"))
-        promise(sink, "13:00", beside.cut(p0=1))
+    topic_bounds = TopicBounds(spark, two_brokers, tmp_path)
+    with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows()), tmp_path) as query:
+        topic_bounds.put(0, ("12:10", "a"))
+        topic_bounds.put(1, ("12:20", "a"))
+        promise(sink, "13:00", topic_bounds.cut(p0=1))
         assert query.step() == []
         two_brokers.kill()
-        beside.put(0, ("12:59", "b"))
+        topic_bounds.put(0, ("12:59", "b"))
         two_brokers.moved()
         assert query.step() == [(NOON, "a", 2), (NOON, "b", 1)]
         two_brokers.start()
-        beside.put(0, ("12:59", "late"))
-        beside.put(2, ("13:10", "c"))
-        promise(sink, "14:00", beside.cut())
+        topic_bounds.put(0, ("12:59", "late"))
+        topic_bounds.put(2, ("13:10", "c"))
+        promise(sink, "14:00", topic_bounds.cut())
         assert query.step() == [(("13:00", "14:00"), "c", 1)]
-    assert [row[3] for row in beside.rejected] == ["late"]
+    assert [row[3] for row in topic_bounds.rejected] == ["late"]
 
 
 @pytest.mark.long

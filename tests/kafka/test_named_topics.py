@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
-from tests.kafka.beside import Beside, late, promise
+from tests.kafka.topic_bounds import TopicBounds, late, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import EVOLUTION, HAS_NAMES
 
 pytestmark = pytest.mark.skipif(not HAS_NAMES, reason="this Spark has no names of sources")
 
 
-class Named(Beside):
+class Named(TopicBounds):
     """A topic whose source has a name."""
 
     def __init__(self, name: str, spark: Any, kafka: Any, folder: Path) -> None:

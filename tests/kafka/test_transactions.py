@@ -15,10 +15,10 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka import positions
 from spark_rowtime.kafka import quiet
-from tests.kafka.beside import Beside, hourly, promise
 from tests.kafka.feeds import message, moment, numbers, read
 from tests.kafka.hanging import end, left_open
-from tests.kafka.test_bounds_beside import DAY, beside, client, floor, path, us  # noqa: F401  (a fixture)
+from tests.kafka.test_bounds import DAY, client, floor, kafka_bounds, path, us  # noqa: F401  (a fixture)
+from tests.kafka.topic_bounds import TopicBounds, hourly, promise
 from tests.kafka.topics import drain, ended, messages, opened, readable, rows_and_bound
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
@@ -66,7 +66,7 @@ def test_a_cut_lies_behind_the_messages_of_an_open_transaction(kafka: Any, path:
     """So the bound counts for a read_committed reader when the transaction has ended, and not before."""
     topic = kafka.topic()
     left_open(kafka, topic, row("9:00"), row("9:01"), name=topic)
-    with beside(kafka, topic, path) as orders:
+    with kafka_bounds(kafka, topic, path) as orders:
         orders.sendRowtimeBound(f"{DAY}10:00Z")
         orders.flush()
         assert readable(kafka.bootstrap, topic) == [0, 0, 0]
@@ -120,10 +120,10 @@ def test_messages_that_an_abort_has_taken_back_hold_the_next_bound_once(kafka: A
         assert floor(path, topic, *readable(kafka.bootstrap, topic)) == us("10:00")
 
 
-def waits(beside: Beside, query: Observed) -> rt.Explanation | None:
+def waits(topic_bounds: TopicBounds, query: Observed) -> rt.Explanation | None:
     """Why there is no output, once the query has told that it has not read as far as a cut."""
     with suppress(rt.InvalidOptionError):  # it has told nothing yet
-        found = rt.why(beside.bounds, at("13:00"), query=str(query.query.id))
+        found = rt.why(topic_bounds.bounds, at("13:00"), query=str(query.query.id))
         return found if found.cause is rt.Cause.CUT else None
     return None
 
@@ -133,33 +133,33 @@ def test_a_window_beside_waits_for_a_transaction_that_may_still_bring_rows(
     spark: Any, kafka: Any, tmp_path: Path
 ) -> None:
     noon, one = ("12:00", "13:00"), ("13:00", "14:00")
-    beside = Beside(spark, kafka, tmp_path)
-    producer = client(kafka, **{"transactional.id": beside.bounds})
+    topic_bounds = TopicBounds(spark, kafka, tmp_path)
+    producer = client(kafka, **{"transactional.id": topic_bounds.bounds})
     producer.init_transactions(30)
 
     def put(clock: str, key: str) -> None:
         producer.begin_transaction()
-        producer.produce(beside.topics[0], f'{{"ts": "2006-09-11T{clock}:00Z", "k": "{key}"}}', partition=0)
+        producer.produce(topic_bounds.topics[0], f'{{"ts": "2006-09-11T{clock}:00Z", "k": "{key}"}}', partition=0)
         assert producer.flush(30) == 0
 
-    with closing(beside.sink()) as sink, Observed(hourly(beside.rows(**COMMITTED)), tmp_path) as query:
+    with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows(**COMMITTED)), tmp_path) as query:
         put("12:10", "a")
-        beside.put(1, ("12:20", "a"))
-        promise(sink, "13:00", {beside.topics[0]: {0: 1, 1: 1}})
+        topic_bounds.put(1, ("12:20", "a"))
+        promise(sink, "13:00", {topic_bounds.topics[0]: {0: 1, 1: 1}})
         assert query.step() == []
-        found = wait_for(lambda: waits(beside, query), "the account of the batch")
-        assert f"up to {beside.topics[0]}[0] at 1. It has read {beside.topics[0]}[0] at 0." in found.note
+        found = wait_for(lambda: waits(topic_bounds, query), "the account of the batch")
+        assert f"up to {topic_bounds.topics[0]}[0] at 1. It has read {topic_bounds.topics[0]}[0] at 0." in found.note
         producer.commit_transaction(30)
-        ended(kafka.bootstrap, beside.topics[0])
+        ended(kafka.bootstrap, topic_bounds.topics[0])
         assert query.step() == [(noon, "a", 2)]
         put("13:10", "b")
-        beside.put(1, ("13:20", "c"))
-        promise(sink, "14:00", {beside.topics[0]: {0: 3, 1: 2}})
+        topic_bounds.put(1, ("13:20", "c"))
+        promise(sink, "14:00", {topic_bounds.topics[0]: {0: 3, 1: 2}})
         assert query.step() == []
         producer.abort_transaction(30)
-        ended(kafka.bootstrap, beside.topics[0])
+        ended(kafka.bootstrap, topic_bounds.topics[0])
         assert query.step() == [(one, "c", 1)], "nothing of an aborted transaction"
-    assert beside.rejected == []
+    assert topic_bounds.rejected == []
 
 
 LAST = 9223372036854775807 // 1000

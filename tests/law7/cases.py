@@ -40,7 +40,7 @@ from tests.law7.grammar import (
     Windows,
 )
 from tests.law7.machine import ADDED, Case
-from tests.law7.schedule import LATENESS, PARTITIONS, Beside, Send, Watched, schedules
+from tests.law7.schedule import LATENESS, PARTITIONS, Send, TopicBounds, Watched, schedules
 from tests.sparksession import HAS_ASOF_JOIN, HAS_NAMES
 from tests.streams import at
 
@@ -282,7 +282,7 @@ def of_more_sources(draw: Any, query: Query) -> Query:
     if draw(st.booleans()) or not all(isinstance(part, OVER_UNIONS) for part in query.parts()):
         return query
     source = draw(st.sampled_from([part for part in query.parts() if isinstance(part, Source)]))
-    return replaced(query, source, Union(source, Source(draw(st.sampled_from(SOURCES)), "beside")))
+    return replaced(query, source, Union(source, Source(draw(st.sampled_from(SOURCES)), "more")))
 
 
 def reordered(query: Query) -> Query:
@@ -348,7 +348,7 @@ def watches(calendar: Calendar) -> st.SearchStrategy[Watched]:
 @st.composite
 def topics(
     draw: Any, query: Query, streams: list[str], watched: st.SearchStrategy[Watched] | None
-) -> dict[str, Beside]:
+) -> dict[str, TopicBounds]:
     """Which streams are topics with bounds beside them, at least one. A topic that is read twice has no strays.
 
     Each of its sources judges by itself whether a row is late. ``watched``: how those that are read once are watched.
@@ -359,29 +359,29 @@ def topics(
     found = {}
     for name in chosen:
         once = reads.count(name) == 1
-        beside = Beside(draw(spread), draw(st.booleans()), once and draw(st.booleans()))
-        found[name] = replace(beside, watched=draw(watched)) if once and watched is not None else beside
+        topic_bounds = TopicBounds(draw(spread), draw(st.booleans()), once and draw(st.booleans()))
+        found[name] = replace(topic_bounds, watched=draw(watched)) if once and watched is not None else topic_bounds
     return found
 
 
 @st.composite
 def cases(
     draw: Any,
-    beside: bool = False,
+    topic_bounds: bool = False,
     watch: bool = False,
     queries: Callable[[Calendar], st.SearchStrategy[Query]] = queries,
     read: st.SearchStrategy[tuple[tuple[str, str], ...]] = READ,
 ) -> Case:
     """A query, a schedule for its streams, and the bounds that one of the runs leaves out.
 
-    ``beside``: some of the streams are topics with bounds beside them, which watches derive with ``watch``; then no
-    source has a name. ``read``: the options of each stream.
+    ``topic_bounds``: some of the streams are topics with bounds beside them, which watches derive with ``watch``; then
+    no source has a name. ``read``: the options of each stream.
     """
     calendar = draw(st.sampled_from(CALENDARS))
-    named = HAS_NAMES and not beside and draw(st.sampled_from((False, False, False, True)))
+    named = HAS_NAMES and not topic_bounds and draw(st.sampled_from((False, False, False, True)))
     query = draw(queries(calendar).flatmap(of_more_sources) if named else queries(calendar))
     streams = sorted({part.name for part in query.parts() if isinstance(part, Source)})
-    of_topics = draw(topics(query, streams, watches(calendar) if watch else None)) if beside else {}
+    of_topics = draw(topics(query, streams, watches(calendar) if watch else None)) if topic_bounds else {}
     schedule = draw(schedules(streams, calendar, of_topics))
     some = st.lists(st.sampled_from(schedule.promises or [0]), unique=True, min_size=1)
     left_out = LeftOut(frozenset(draw(st.just(schedule.promises) | some)), draw(st.booleans()), draw(st.booleans()))
@@ -394,5 +394,5 @@ def cases(
 def lively(case: Case) -> bool:
     """Whether the case has some rows, and bounds to leave out."""
     sent = [event for event in case.schedule.events if isinstance(event, Send)]
-    watched = any(beside.watched for _, beside in case.schedule.beside)
+    watched = any(topic_bounds.watched for _, topic_bounds in case.schedule.topic_bounds)
     return sum(len(event.rows) for event in sent) >= 5 and (watched or bool(case.schedule.promises))

@@ -45,7 +45,8 @@ class Feed:
         """The length of each stream's log after each event."""
         weaker = only is not None
         self.topics = {
-            stream: Topic(broker, self.paths[stream], beside, weaker=weaker) for stream, beside in schedule.beside
+            stream: Topic(broker, self.paths[stream], topic_bounds, weaker=weaker)
+            for stream, topic_bounds in schedule.topic_bounds
         }
         self.watches = {stream: topic.watch for stream, topic in self.topics.items() if topic.watch is not None}
         self.removed: set[int] = set()

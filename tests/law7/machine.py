@@ -96,7 +96,7 @@ def tried(spark: SparkSession, case: Case, folder: Path, lag: int = 0) -> Counte
 
 def _hosted(case: Case) -> bool:
     """Whether bounds come from a watch that the query hosts, at whatever time."""
-    return any(beside.watched and beside.watched.hosted for _, beside in case.schedule.beside)
+    return any(topic_bounds.watched and topic_bounds.watched.hosted for _, topic_bounds in case.schedule.topic_bounds)
 
 
 def _session(spark: SparkSession, case: Case) -> SparkSession:

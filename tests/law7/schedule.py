@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.law7.calendars import Calendar
 from tests.spark.observed_query import clock_of_micros, micros
 
-BESIDE = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
+NEAR_GRID = (0, 0, 0, 0, 1, -1, 999, -999, 1000, -1000)
 """Offsets from the calendar's grid in microseconds: rows and bounds are on the edges of windows, or close to them."""
 KEYS = (0, 1, 2)
 NULLABLE = (0, 0, 1, 2, None)
@@ -133,7 +133,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Beside:
+class TopicBounds:
     """The rows of a stream are in a topic, and the stream has their bounds.
 
     ``spread``: the partitions of the rows, by turns. ``own_cuts``: a program sends the cuts itself, with the ends of
@@ -151,12 +151,12 @@ class Beside:
 class Schedule:
     """``settings``: those of createStream, by stream. Before the last event a bound, or the end, closes everything.
 
-    ``beside``: the streams that have the bounds of a topic.
+    ``topic_bounds``: the streams that have the bounds of a topic.
     """
 
     settings: tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
     events: tuple[Event, ...]
-    beside: tuple[tuple[str, Beside], ...] = ()
+    topic_bounds: tuple[tuple[str, TopicBounds], ...] = ()
 
     @property
     def promises(self) -> list[int]:
@@ -199,7 +199,7 @@ TOPIC_ORDERS: list[Options] = [(("rowsImplyBounds", False),)]
 """The same where the rows are in a topic: they imply no bounds."""
 TOPIC_SETTINGS: list[Options] = [(), (), (("producers", ("awaited",)),)]
 """Settings of a stream with the bounds of a topic."""
-BESIDE_GRID = 150_000_000
+OFF_GRID = 150_000_000
 """By so many microseconds a bound by a clock lies beside the grid: it goes on with the clock, and nothing else does."""
 ACTIONS = ("send",) * 10 + ("poll",) * 3 + ("open", "take over", "close", "stop", "idle", "gc")
 STEPS = (4, 7) if os.environ.get("ROWTIME_LAW7_SHORT") else (8, 14)
@@ -249,11 +249,16 @@ class Making:
     """A schedule that is being drawn."""
 
     def __init__(
-        self, draw: Any, settings: dict[str, dict[str, Any]], calendar: Calendar, keys: Any, beside: dict[str, Beside]
+        self,
+        draw: Any,
+        settings: dict[str, dict[str, Any]],
+        calendar: Calendar,
+        keys: Any,
+        topic_bounds: dict[str, TopicBounds],
     ) -> None:
-        self.draw, self.settings, self.streams, self.beside = draw, settings, list(settings), beside
-        self.actions = ACTIONS + ("stray",) * any(one.strays for one in beside.values())
-        self.actions += ("follow",) * 4 * any(one.watched for one in beside.values())
+        self.draw, self.settings, self.streams, self.topic_bounds = draw, settings, list(settings), topic_bounds
+        self.actions = ACTIONS + ("stray",) * any(one.strays for one in topic_bounds.values())
+        self.actions += ("follow",) * 4 * any(one.watched for one in topic_bounds.values())
         self.calendar, self.grid, self.keys = calendar, calendar.step, keys
         self.events: list[Event] = []
         self.writers: dict[str, list[Writer]] = {stream: [] for stream in settings}
@@ -267,7 +272,7 @@ class Making:
     def time(self, least: int, most: int) -> int:
         """A time up to ``most`` steps of the grid above ``least``, or a little beside the grid."""
         on_grid = -(-least // self.grid) * self.grid
-        return on_grid + self.grid * self.draw(st.integers(0, most)) + self.one(BESIDE)
+        return on_grid + self.grid * self.draw(st.integers(0, most)) + self.one(NEAR_GRID)
 
     def step(self) -> None:
         stream = self.one(self.streams)
@@ -277,7 +282,7 @@ class Making:
             self.events.append(Poll())
         elif action == "stop":
             self.events.append(Stop(self.draw(st.booleans())))
-        elif action == "gc" and stream not in self.beside and any(isinstance(e, Poll) for e in self.events):
+        elif action == "gc" and stream not in self.topic_bounds and any(isinstance(e, Poll) for e in self.events):
             self.events.append(Gc(stream))
         elif (action == "open" and len(attached) < MOST) or not attached:
             self.open(stream)
@@ -289,21 +294,21 @@ class Making:
             self.events.append(Idle(stream, self.one(attached).name))
         elif action == "follow" and (watched := self.watched(stream)) and not watched.hosted:
             self.events.append(Follow(stream, self.clock(stream, watched)))
-        elif action == "stray" and stream in self.beside and self.beside[stream].strays:
+        elif action == "stray" and stream in self.topic_bounds and self.topic_bounds[stream].strays:
             self.events.append(Stray(stream, self.row(self.time(self.front[stream] - LATENESS * self.grid, LATENESS))))
         else:
             slowest = min(attached, key=lambda writer: writer.least)
             self.send(stream, self.one((slowest, *attached)))
 
     def watched(self, stream: str) -> Watched | None:
-        return self.beside[stream].watched if stream in self.beside else None
+        return self.topic_bounds[stream].watched if stream in self.topic_bounds else None
 
     def clock(self, stream: str, watched: Watched) -> str | None:
         """Where the clock puts the bound: about where the rows are, or nowhere."""
         if watched.reads and self.draw(st.booleans()):
             return None
         on_grid = self.front[stream] // self.grid + self.draw(st.integers(-LATENESS, 0))
-        return clock_of_micros(on_grid * self.grid + BESIDE_GRID)
+        return clock_of_micros(on_grid * self.grid + OFF_GRID)
 
     def open(self, stream: str) -> None:
         """A new producer, which starts at the time of the slowest one; or the awaited one comes."""
@@ -320,7 +325,7 @@ class Making:
         """The options of openSink for a producer. Rows of a watched topic are about as late as is declared."""
         if self.watched(stream):
             return (("lateness", self.calendar.minutes(LATENESS)),)
-        return self.one(TOPIC_ORDERS if stream in self.beside else orders(self.calendar))  # type: ignore[no-any-return]
+        return self.one(TOPIC_ORDERS if stream in self.topic_bounds else orders(self.calendar))  # type: ignore[no-any-return]
 
     def take_over(self, stream: str, writer: Writer) -> None:
         self.events.append(Open(stream, writer.name, tuple(writer.order.items())))
@@ -386,17 +391,17 @@ def and_behind(event: Event, by: int) -> Event:
 
 
 @st.composite
-def schedules(draw: Any, streams: list[str], calendar: Calendar, beside: dict[str, Beside]) -> Schedule:
-    """Schedules for these streams, those of ``beside`` with a topic. Each stream has a producer from the start."""
+def schedules(draw: Any, streams: list[str], calendar: Calendar, topic_bounds: dict[str, TopicBounds]) -> Schedule:
+    """Schedules for these streams, those of ``topic_bounds`` with a topic. Each has a producer from the start."""
     usual = stream_settings(calendar)
-    of_topics = {name: [()] if one.watched else TOPIC_SETTINGS for name, one in beside.items()}
+    of_topics = {name: [()] if one.watched else TOPIC_SETTINGS for name, one in topic_bounds.items()}
     choices = [(stream, of_topics.get(stream, usual)) for stream in streams]
     settings = tuple((stream, draw(st.sampled_from(given))) for stream, given in choices)
     keys = draw(st.sampled_from((KEYS, NULLABLE)))
-    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys, beside)
+    making = Making(draw, {stream: dict(given) for stream, given in settings}, calendar, keys, topic_bounds)
     for stream in streams:
         making.open(stream)
     for _ in range(draw(st.integers(*STEPS)) + 4 * len(streams)):
         making.step()
     making.end()
-    return Schedule(settings, tuple(making.events), tuple(beside.items()))
+    return Schedule(settings, tuple(making.events), tuple(topic_bounds.items()))

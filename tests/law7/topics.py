@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
-from tests.law7.schedule import PARTITIONS, Beside, Row
+from tests.law7.schedule import PARTITIONS, Row, TopicBounds
 from tests.law7.watched import Rows, Watch
 from tests.streams import at, opened
 
@@ -26,19 +26,19 @@ class Topic:
     declared. ``weaker``: its watch declares less.
     """
 
-    def __init__(self, kafka: Any, path: str, beside: Beside, *, weaker: bool = False) -> None:
-        self.kafka, self.path, self.beside = kafka, path, beside
+    def __init__(self, kafka: Any, path: str, topic_bounds: TopicBounds, *, weaker: bool = False) -> None:
+        self.kafka, self.path, self.topic_bounds = kafka, path, topic_bounds
         self.name = kafka.topic(partitions=PARTITIONS)
         self.ends = dict.fromkeys(range(PARTITIONS), 0)
         self.sent: set[int] = set()
         self.strays: set[int] = set()
-        self.watch = None if beside.watched is None else Watch(self, beside.watched, weaker=weaker)
+        self.watch = None if topic_bounds.watched is None else Watch(self, topic_bounds.watched, weaker=weaker)
 
     def opened(self, producer: str, **options: Any) -> "Rows | Writer":
         """A producer of rows and bounds, as ``openSink`` would give one."""
         if self.watch is not None:
             return Rows(self)
-        return (OwnCuts if self.beside.own_cuts else Bounds)(self, producer, options)
+        return (OwnCuts if self.topic_bounds.own_cuts else Bounds)(self, producer, options)
 
     def stray(self, row: Row) -> None:
         """Sends a row, whatever was promised."""
@@ -55,7 +55,7 @@ class Topic:
 
     def message(self, row: Row) -> dict[str, Any]:
         """The arguments with which a row is produced."""
-        spread = self.beside.spread
+        spread = self.topic_bounds.spread
         value = json.dumps({**row._asdict(), "rowtime": at(row.rowtime)})
         return {"value": value, "partition": spread[row.id % len(spread)], "on_delivery": self._delivered(row)}
 

@@ -131,10 +131,10 @@ class Life:
             else:
                 assert self.store.renew(who, self.writers[who].epoch, sends=sends) == right
 
-    def keep(self, reader: str, seq: int, cut: int | None, beside: bool) -> None:
-        self.store.keep(reader, Position(seq, at(cut), None), READS_TOPIC if beside else READS_STREAM)
+    def keep(self, reader: str, seq: int, cut: int | None, of_topic: bool) -> None:
+        self.store.keep(reader, Position(seq, at(cut), None), READS_TOPIC if of_topic else READS_STREAM)
         self.oracle.readers[reader] = (seq, float("inf") if cut is None else cut)
-        (self.oracle.queries.add if beside else self.oracle.queries.discard)(reader)
+        (self.oracle.queries.add if of_topic else self.oracle.queries.discard)(reader)
 
     def forget(self, reader: str) -> None:
         if self.oracle.readers.pop(reader, None) is None:

@@ -75,10 +75,10 @@ def path() -> str:
 
 @pytest.fixture
 def orders(client: Client, path: str) -> rt.KafkaBounds:
-    return beside(client, path)
+    return kafka_bounds(client, path)
 
 
-def beside(client: Client, path: str, producer: str = "app") -> rt.KafkaBounds:
+def kafka_bounds(client: Client, path: str, producer: str = "app") -> rt.KafkaBounds:
     sink = rt.openSink(path, producer=producer, lease=None, linger="1 hour")
     return rt.KafkaBounds(client, "orders", sink, admin=object(), timeout="10 s")
 
@@ -210,7 +210,7 @@ def test_closing_tells_the_cut_behind_the_last_message(orders: rt.KafkaBounds, c
     assert cuts(path)[-1] == {0: 1, 1: 1}
     assert floor(path) == us("9:00")
     orders.close()
-    with pytest.raises(ZeroDivisionError), beside(client, path, "other") as other:
+    with pytest.raises(ZeroDivisionError), kafka_bounds(client, path, "other") as other:
         produce(other, "9:30")
         _ = 1 / 0
     assert cuts(path)[-1] == {0: 1, 1: 1}, "an error abandons the sink"

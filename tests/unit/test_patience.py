@@ -24,8 +24,8 @@ def source_of(path: str) -> RowtimeStreamReader:
     return RowtimeStreamReader(Options({"path": path, "bounds": "ignore"}, READ), 2)
 
 
-def has_news(source: RowtimeStreamReader, seconds: float, *beside: str) -> object:
-    return asked(source, {}, "news", seconds=seconds, streams=list(beside))
+def has_news(source: RowtimeStreamReader, seconds: float, *others: str) -> object:
+    return asked(source, {}, "news", seconds=seconds, streams=list(others))
 
 
 def send(path: str) -> None:

@@ -84,7 +84,7 @@ def test_only_the_question_for_the_next_batch_registers_the_query(
 
 
 def test_a_bound_beside_topics_counts_where_its_cut_was_read(path: str, source: RowtimeStreamReader) -> None:
-    with rt.openSink(path, producer="beside", rowsImplyBounds=False, linger="1 hour") as sink:
+    with rt.openSink(path, producer="of_topic", rowsImplyBounds=False, linger="1 hour") as sink:
         sink.sendRowtimeBound(when("11:00"), cut={"orders": {0: 5}})
     end = ends(source)
     for read, floor in ((4, us("10:02")), (5, us("11:00"))):

@@ -77,8 +77,8 @@ def _unused_manifests(expired: list[Any], before: Any, table: Any) -> set[str]:
     gone = {snapshot.snapshot_id for snapshot in expired}
     chain = list(_appended(before))
     pairs = [pair for pair in pairwise(chain) if gone & {snapshot.snapshot_id for snapshot in pair}]
-    beside = [snapshot for pair in pairs for snapshot in pair if snapshot.snapshot_id not in gone]
-    unused = _manifests(expired, table.io) - _manifests([*beside, table.current_snapshot()], table.io)
+    left = [snapshot for pair in pairs for snapshot in pair if snapshot.snapshot_id not in gone]
+    unused = _manifests(expired, table.io) - _manifests([*left, table.current_snapshot()], table.io)
     inside = {snapshot.snapshot_id for snapshot in chain}
     apart = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in inside]
     if not unused or len(apart) > MOST_APART:

@@ -147,7 +147,7 @@ final class TopicUnion {
     }
     StreamingRelationV2 described =
         Scala.copy(bounds, CaseInsensitiveStringMap.class, new CaseInsensitiveStringMap(options));
-    return SourceNames.beside(described, topic, NAME_SUFFIX);
+    return SourceNames.ofTopic(described, topic, NAME_SUFFIX);
   }
 
   /** The plan of the rows in which each projection also has the hidden columns. */

@@ -7,7 +7,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** A stream of a query that the Python side of this library reads: its options, and what it can be asked. */
 public abstract class RowtimeStream implements MicroBatchStream {
   /** The option that {@link sparkrowtime.analysis.TopicUnion} adds: the id of this use of a stream of bounds. */
-  public static final String UNION_ID = "besideId";
+  public static final String UNION_ID = "topicBoundsId";
 
   /** The option that it adds where bounds are derived from the topics: what the Python side has to know of these. */
   public static final String WATCHED = "watched";

@@ -19,7 +19,7 @@ import sparkrowtime.support.Scala;
  */
 public final class TopicBounds {
   /** The option of the stream of bounds: the column of the rows that gets its watermark. */
-  public static final String OPTION = "beside";
+  public static final String OPTION = "topicBounds";
 
   private TopicBounds() {}
 

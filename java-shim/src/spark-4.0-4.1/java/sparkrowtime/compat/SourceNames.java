@@ -7,7 +7,7 @@ public final class SourceNames {
   private SourceNames() {}
 
   /** The stream of bounds as it is. */
-  public static StreamingRelationV2 beside(StreamingRelationV2 bounds, StreamingRelationV2 topic, String suffix) {
+  public static StreamingRelationV2 ofTopic(StreamingRelationV2 bounds, StreamingRelationV2 topic, String suffix) {
     return bounds;
   }
 }

@@ -12,7 +12,7 @@ public final class SourceNames {
   /**
    * A stream of bounds whose name is that of the topic beside it, with {@code suffix}; as it is where the topic has none.
    */
-  public static StreamingRelationV2 beside(StreamingRelationV2 bounds, StreamingRelationV2 topic, String suffix) {
+  public static StreamingRelationV2 ofTopic(StreamingRelationV2 bounds, StreamingRelationV2 topic, String suffix) {
     return topic.sourceIdentifyingName() instanceof UserProvided given
         ? Scala.copy(bounds, StreamingSourceIdentifyingName.class, new UserProvided(given.name() + suffix))
         : bounds;

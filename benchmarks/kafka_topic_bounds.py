@@ -43,12 +43,12 @@ def topic_of(spark: SparkSession, broker: KafkaBroker, topic: str) -> DataFrame:
 class Lane:
     """A topic, and a query that counts its rows per minute."""
 
-    def __init__(self, spark: SparkSession, broker: KafkaBroker, root: Path, name: str, beside: bool) -> None:
-        self.broker, self.root, self.name, self.beside = broker, root, name, beside
+    def __init__(self, spark: SparkSession, broker: KafkaBroker, root: Path, name: str, topic_bounds: bool) -> None:
+        self.broker, self.root, self.name, self.topic_bounds = broker, root, name, topic_bounds
         self.topic, self.bounds = broker.topic(f"{name}-{root.name}"), str(root / f"{name}.rowtime")
         rt.createStream(self.bounds, "rowtime TIMESTAMP NOT NULL")
         rows = topic_of(spark, broker, self.topic)
-        rows = rt.punctuate(rows, "ts", bounds=self.bounds) if beside else rows.withWatermark("ts", "0 seconds")
+        rows = rt.punctuate(rows, "ts", bounds=self.bounds) if topic_bounds else rows.withWatermark("ts", "0 seconds")
         self.counts = rows.groupBy(window("ts", "1 minute")).count()
         self.ends: dict[int, int] = {}
         self.seen: queue.Queue[datetime] = queue.Queue()
@@ -81,7 +81,7 @@ class Lane:
         self.send([base + timedelta(seconds=s) for s in range(10)])
         query.processAllAvailable()
         start = time.perf_counter()
-        if self.beside:
+        if self.topic_bounds:
             sink.sendRowtimeBound(end, cut={self.topic: self.ends})
             sink.flush()
         else:
@@ -109,7 +109,7 @@ class Lane:
 
 
 def bound_to_result(spark: SparkSession, plain: SparkSession, broker: KafkaBroker, root: Path, rounds: int) -> float:
-    lanes = Lane(spark, broker, root, "beside", True), Lane(plain, broker, root, "heartbeat", False)
+    lanes = Lane(spark, broker, root, "bounds", True), Lane(plain, broker, root, "heartbeat", False)
     for turn in range(3):
         for lane in lanes:
             lane.turn(rounds)
@@ -119,7 +119,7 @@ def bound_to_result(spark: SparkSession, plain: SparkSession, broker: KafkaBroke
 
 
 def rows_per_second(spark: SparkSession, broker: KafkaBroker, root: Path, rows: int) -> float:
-    lanes = Lane(spark, broker, root, "rows-beside", True), Lane(spark, broker, root, "rows-plain", False)
+    lanes = Lane(spark, broker, root, "rows-bounds", True), Lane(spark, broker, root, "rows-plain", False)
     for lane in lanes:
         lane.fill(rows)
     for turn in range(5):

@@ -8,11 +8,11 @@ import pytest
 from tests.test_examples import printed, promised
 
 __all__ = ["printed"]
-pytestmark = pytest.mark.long  # test_readme.py has the changed line, and test_beside.py the rest, in make test
+pytestmark = pytest.mark.long  # test_readme.py has the changed line, and test_topic_bounds.py the rest, in make test
 
 
-def test_13_beside_kafka(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
-    assert printed("13_beside_kafka.py", kafka.bootstrap, spark_kafka_jars) == promised("13_beside_kafka.py")
+def test_13_topic_bounds(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
+    assert printed("13_topic_bounds.py", kafka.bootstrap, spark_kafka_jars) == promised("13_topic_bounds.py")
 
 
 def test_17_one_line(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:

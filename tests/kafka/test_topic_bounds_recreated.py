@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from spark_rowtime.kafka.client import unavailable
 from spark_rowtime.kafka.topics import Topics
-from tests.kafka.beside import Beside, hourly
+from tests.kafka.topic_bounds import TopicBounds, hourly
 from tests.spark.observed_query import Observed
 from tests.streams import at
 
@@ -18,41 +18,41 @@ pytest.importorskip("confluent_kafka")
 NOON = ("12:00", "13:00")
 
 
-def recreated(beside: Beside, rows: int) -> str:
+def recreated(topic_bounds: TopicBounds, rows: int) -> str:
     """Deletes the topic, and makes it again with as many rows in each partition; returns the id that it had."""
-    [topic], kafka = beside.topics, beside.kafka
+    [topic], kafka = topic_bounds.topics, topic_bounds.kafka
     topics = Topics(kafka.admin, partial(unavailable, kafka.bootstrap))
     old = topics.describe(topic).id
     kafka.delete_topic(topic)
     kafka.topic(topic)
     for partition in range(3):
-        beside.put(partition, *[("12:30", "new")] * rows)
+        topic_bounds.put(partition, *[("12:30", "new")] * rows)
     return old
 
 
-def ids(beside: Beside) -> dict[str, str]:
-    topics = Topics(beside.kafka.admin, partial(unavailable, beside.kafka.bootstrap))
-    return {topic: topics.describe(topic).id for topic in beside.topics}
+def ids(topic_bounds: TopicBounds) -> dict[str, str]:
+    topics = Topics(topic_bounds.kafka.admin, partial(unavailable, topic_bounds.kafka.bootstrap))
+    return {topic: topics.describe(topic).id for topic in topic_bounds.topics}
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["after a batch", "in a batch that runs again"])
 def test_a_topic_that_has_grown_past_the_old_offsets(spark: Any, kafka: Any, tmp_path: Path, lost: bool) -> None:
-    beside = Beside(spark, kafka, tmp_path)
-    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
-        beside.put(0, ("12:10", "a"), ("12:20", "a"))
-        sink.sendRowtimeBound(at("13:00"), cut=beside.cut(), topicIds=url_safe(ids(beside)))
+    topic_bounds = TopicBounds(spark, kafka, tmp_path)
+    with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows()), tmp_path) as query:
+        topic_bounds.put(0, ("12:10", "a"), ("12:20", "a"))
+        sink.sendRowtimeBound(at("13:00"), cut=topic_bounds.cut(), topicIds=url_safe(ids(topic_bounds)))
         sink.flush()
         assert query.step() == [(NOON, "a", 2)], "the brokers say the same id"
     if lost:
         query.lose_commit()
-    old = recreated(beside, rows=4)
+    old = recreated(topic_bounds, rows=4)
     before = dict(query.batches)
     with pytest.raises(StreamingQueryException, match="KafkaTopicError") as failed, query:
         query.step()
     assert url_safe({"": old})[""] in str(failed.value)
     assert "was deleted and created again" in str(failed.value)
     assert query.batches == before
-    assert beside.rejected == []
+    assert topic_bounds.rejected == []
 
 
 def url_safe(known: dict[str, str]) -> dict[str, str]:
@@ -62,13 +62,13 @@ def url_safe(known: dict[str, str]) -> dict[str, str]:
 
 def test_ids_that_no_cut_has_named_are_no_error(spark: Any, kafka: Any, tmp_path: Path) -> None:
     """Of a stream whose cuts have no ids nothing is known. Nor of brokers that do not answer."""
-    beside = Beside(spark, kafka, tmp_path)
+    topic_bounds = TopicBounds(spark, kafka, tmp_path)
     source = spark._jvm.sparkrowtime.topics.TopicIds
     options = spark._jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap
     nowhere = source(spark._jsparkSession, options({"kafka.bootstrap.servers": "127.0.0.1:1"}))
-    assert dict(nowhere.of(spark._jvm.java.util.Set.of(beside.topics[0]))) == {}
-    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
-        beside.put(0, ("12:10", "a"))
-        sink.sendRowtimeBound(at("13:00"), cut=beside.cut())
+    assert dict(nowhere.of(spark._jvm.java.util.Set.of(topic_bounds.topics[0]))) == {}
+    with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows()), tmp_path) as query:
+        topic_bounds.put(0, ("12:10", "a"))
+        sink.sendRowtimeBound(at("13:00"), cut=topic_bounds.cut())
         sink.flush()
         assert query.step() == [(NOON, "a", 1)]

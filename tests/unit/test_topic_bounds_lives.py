@@ -32,7 +32,7 @@ class Life:
     """A topic, producers with sinks of a stream beside it, and a query that reads both with limits."""
 
     def __init__(self) -> None:
-        self.path = f"memory://beside-{next(NUMBERS)}"
+        self.path = f"memory://topic-{next(NUMBERS)}"
         rt.createStream(self.path, "rowtime TIMESTAMP NOT NULL", producers=["a", "b"])
         self.messages: list[list[tuple[str, int]]] = [[] for _ in range(PARTITIONS)]
         self.sinks: dict[str, rt.StreamSink] = {}

@@ -115,8 +115,8 @@ def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> Non
 @pytest.mark.long
 def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
     """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
-    beside = spark.sparkContext._jvm.sparkrowtime.topics
-    late, row = beside.LateRows(), beside.LateRows.row
+    topic_bounds = spark.sparkContext._jvm.sparkrowtime.topics
+    late, row = topic_bounds.LateRows(), topic_bounds.LateRows.row
     late.add(row("orders/0/1", b"a"))
     late.add(row("orders/0/2", b"b"))
     sent = late.value().keySet().iterator()

@@ -1,7 +1,7 @@
 """A Spark driver that a test kills: it counts the rows of a topic by the bounds beside it, into a stream.
 
-``python -m tests.kafka.beside_driver FOLDER BROKER TOPIC [end] [watch]``; with ``end`` it ends when all is processed,
-with ``watch`` it derives the bounds itself.
+``python -m tests.kafka.topic_bounds_driver FOLDER BROKER TOPIC [end] [watch]``; with ``end`` it ends when all is
+processed, with ``watch`` it derives the bounds itself.
 """
 
 import sys

@@ -16,7 +16,7 @@ KEPT = "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, 
 """The columns of a stream of bounds: what it keeps of a late row."""
 
 
-class Beside:
+class TopicBounds:
     """Topics of one broker with rows (ts, k), and a stream with their bounds. Counts the offsets of what it sends."""
 
     def __init__(self, spark: Any, kafka: Any, folder: Path, topics: int = 1) -> None:

@@ -4,7 +4,7 @@ Two queries read the same topic in the same run, with Spark's own Kafka source. 
 bounds of a rowtime stream beside the topic. One partition of three gets no messages, and no order comes after the last
 hour.
 
-    python examples/13_beside_kafka.py BROKER JARS
+    python examples/13_topic_bounds.py BROKER JARS
 
 BROKER is host:port. JARS are the jars of Spark's Kafka source, separated by commas.
 
@@ -95,9 +95,9 @@ def main(broker: str, jars: str) -> None:
 
     shop = Shop(broker, bounds)
     topic = orders(spark, broker, shop.topic)
-    beside = Hours(rt.punctuate(topic, "ts", bounds=bounds), folder / "beside")
+    bounded = Hours(rt.punctuate(topic, "ts", bounds=bounds), folder / "bounded")
     plain = Hours(topic.withWatermark("ts", "10 minutes"), folder / "plain")
-    both = (beside.query, plain.query)
+    both = (bounded.query, plain.query)
 
     for step in (("09:10", "09:40", "09:50"), ("10:20", "10:30")):
         shop.send(*step)
@@ -110,7 +110,7 @@ def main(broker: str, jars: str) -> None:
         query.stop()
     shop.close()
 
-    print(f"bounds beside the topic: {beside}")
+    print(f"bounds beside the topic: {bounded}")
     print(f"withWatermark: {plain}")
     for row in rt.rejectedRows(bounds).to_pylist():
         print(f"late: partition {row['partition']}, offset {row['offset']}, {row['rowtime']:%H:%M}")

@@ -33,7 +33,7 @@ def client(kafka: Any, **settings: Any) -> Any:
     )
 
 
-def beside(kafka: Any, topic: str, path: str, producer: str = "app", **settings: Any) -> rt.KafkaBounds:
+def kafka_bounds(kafka: Any, topic: str, path: str, producer: str = "app", **settings: Any) -> rt.KafkaBounds:
     sink = rt.openSink(path, producer=producer, lease=None, linger="1 hour")
     return rt.KafkaBounds(client(kafka, **settings), topic, sink)
 
@@ -69,7 +69,7 @@ def floor(path: str, topic: str, *ends: int) -> int | None:
 def test_a_bound_follows_the_messages_before_it(kafka: Any, path: str) -> None:
     """A partition that nobody writes to holds nothing back."""
     topic = kafka.topic()
-    with beside(kafka, topic, path) as orders:
+    with kafka_bounds(kafka, topic, path) as orders:
         for minute in range(3):
             orders.produce(f"9:0{minute}", rowtime=f"{DAY}09:0{minute}Z", partition=0)
         orders.sendRowtimeBound(f"{DAY}10:00Z")
@@ -92,7 +92,7 @@ def CutFloorsIds(store: Any) -> Any:
 
 def test_a_late_row_is_refused_before_it_is_sent(kafka: Any, path: str) -> None:
     topic = kafka.topic()
-    with beside(kafka, topic, path, "other") as other, beside(kafka, topic, path) as orders:
+    with kafka_bounds(kafka, topic, path, "other") as other, kafka_bounds(kafka, topic, path) as orders:
         other.sendRowtimeBound(f"{DAY}09:00Z")
         other.flush()
         orders.sendRowtimeBound(f"{DAY}10:00Z", strict=True)
@@ -112,13 +112,13 @@ def test_the_first_bound_follows_all_that_is_in_the_topic(kafka: Any, path: str)
     """So the rows of a process that was lost without a bound are before it; the cuts of the next one go on."""
     topic = kafka.topic()
     kafka.send(topic, [{"value": "8:00", "partition": 2}] * 5)
-    first = beside(kafka, topic, path)
+    first = kafka_bounds(kafka, topic, path)
     first.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
     first.sendRowtimeBound(f"{DAY}10:00Z")
     first.flush()
     first.produce("10:30", rowtime=f"{DAY}10:30Z", partition=1)
     first._producer.flush()
-    again = beside(kafka, topic, path)
+    again = kafka_bounds(kafka, topic, path)
     with pytest.raises(rt.LateRowError):
         again.produce("9:30", rowtime=f"{DAY}09:30Z")
     again.sendRowtimeBound(f"{DAY}11:00Z")
@@ -135,7 +135,7 @@ def test_the_first_bound_follows_all_that_is_in_the_topic(kafka: Any, path: str)
 def test_threads_that_produce_while_another_sends_bounds(kafka: Any, path: str) -> None:
     """No message at or beyond the offsets of a bound lies below it, and none is lost."""
     topic, hours = kafka.topic(), iter(range(1, 40))
-    orders = beside(kafka, topic, path)
+    orders = kafka_bounds(kafka, topic, path)
     stop, refused = threading.Event(), []
 
     def produce(partition: int) -> int:
@@ -179,7 +179,7 @@ def _ends_at(store: Any, seq: int) -> dict[int, int]:
 
 def test_a_message_that_the_client_does_not_take_holds_nothing(kafka: Any, path: str) -> None:
     topic = kafka.topic()
-    with beside(kafka, topic, path) as orders:
+    with kafka_bounds(kafka, topic, path) as orders:
         orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
         with pytest.raises(rt.SchemaMismatchError, match=r"MSG_SIZE_TOO_LARGE.*Raise message\.max\.bytes"):
             orders.produce("x" * 2_000_000, rowtime=f"{DAY}09:00Z")
@@ -193,7 +193,7 @@ def test_a_message_that_the_client_does_not_take_holds_nothing(kafka: Any, path:
 
 def test_messages_that_were_not_delivered_hold_the_bound(kafka: Any, path: str) -> None:
     topic = kafka.topic(max_message_bytes=1000)
-    orders = beside(kafka, topic, path)
+    orders = kafka_bounds(kafka, topic, path)
     failed: list[Any] = []
     orders.produce(b"x" * 5000, rowtime=f"{DAY}09:00Z", on_delivery=lambda error, _: failed.append(error))
     with pytest.raises(rt.KafkaUnavailableError, match="1 message") as caught:
@@ -245,14 +245,14 @@ def test_a_message_whose_offset_is_not_told_is_before_the_next_bound() -> None:
 
 def test_a_topic_that_is_not_there_and_one_that_was_created_again(kafka: Any, path: str) -> None:
     with pytest.raises(rt.KafkaTopicError, match="no topic 'nothing'"):
-        beside(kafka, "nothing", path)
+        kafka_bounds(kafka, "nothing", path)
     topic = kafka.topic()
-    with beside(kafka, topic, path) as orders:
+    with kafka_bounds(kafka, topic, path) as orders:
         orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
         orders.sendRowtimeBound(f"{DAY}10:00Z")
     kafka.delete_topic(topic)
     kafka.topic(topic)
-    again = beside(kafka, topic, path)
+    again = kafka_bounds(kafka, topic, path)
     with pytest.raises(rt.KafkaTopicError, match="deleted and created again"):
         again.sendRowtimeBound(f"{DAY}11:00Z")
     again.abandon()
@@ -260,7 +260,7 @@ def test_a_topic_that_is_not_there_and_one_that_was_created_again(kafka: Any, pa
 
 def test_a_complete_producer_ends_the_topic(kafka: Any, path: str) -> None:
     topic = kafka.topic()
-    orders = beside(kafka, topic, path)
+    orders = kafka_bounds(kafka, topic, path)
     orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=1)
     orders.close(complete=True)
     orders.close()

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import open_store
-from tests.kafka.beside import Beside, hourly, late, promise
+from tests.kafka.topic_bounds import TopicBounds, hourly, late, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
 
@@ -23,88 +23,92 @@ NOON, ONE = ("12:00", "13:00"), ("13:00", "14:00")
 
 
 @pytest.fixture
-def beside(spark: Any, kafka: Any, tmp_path: Path) -> Beside:
-    return Beside(spark, kafka, tmp_path)
+def topic_bounds(spark: Any, kafka: Any, tmp_path: Path) -> TopicBounds:
+    return TopicBounds(spark, kafka, tmp_path)
 
 
-def test_a_window_closes_in_the_batch_that_reaches_the_cut(beside: Beside, tmp_path: Path) -> None:
-    with closing(beside.sink()) as sink, Observed(hourly(beside.rows()), tmp_path) as query:
-        beside.put(0, ("12:10", "a"), ("12:50", "b"))
-        beside.put(1, ("12:20", "a"))
+def test_a_window_closes_in_the_batch_that_reaches_the_cut(topic_bounds: TopicBounds, tmp_path: Path) -> None:
+    with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows()), tmp_path) as query:
+        topic_bounds.put(0, ("12:10", "a"), ("12:50", "b"))
+        topic_bounds.put(1, ("12:20", "a"))
         assert query.step() == [], "partition 2 is idle, and nothing is promised"
-        promise(sink, "13:00", beside.cut(p1=1))
+        promise(sink, "13:00", topic_bounds.cut(p1=1))
         assert query.step() == [], "a row before the bound is still to come"
         assert query.watermark == "1970-01-01 00:00"
-        beside.put(1, ("12:59", "b"))
+        topic_bounds.put(1, ("12:59", "b"))
         assert query.step() == [(NOON, "a", 2), (NOON, "b", 2)]
         assert query.watermark == "13:00"
         assert query.promised == {"window.start": "12:00:00.000001", "window.end": "13:00:00.000001"}
-        beside.put(0, ("13:10", "c"))
-        promise(sink, "14:00", beside.cut())
+        topic_bounds.put(0, ("13:10", "c"))
+        promise(sink, "14:00", topic_bounds.cut())
         assert query.step() == [(ONE, "c", 1)], "rows and bound in one batch, or the bound in the next one"
 
 
-def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(beside: Beside, tmp_path: Path) -> None:
-    frame = hourly(beside.rows())
-    with closing(beside.sink()) as sink:
+def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(
+    topic_bounds: TopicBounds, tmp_path: Path
+) -> None:
+    frame = hourly(topic_bounds.rows())
+    with closing(topic_bounds.sink()) as sink:
         with Observed(frame, tmp_path) as query:
-            beside.put(0, ("12:10", "a"))
-            promise(sink, "13:00", beside.cut())
+            topic_bounds.put(0, ("12:10", "a"))
+            promise(sink, "13:00", topic_bounds.cut())
             assert query.step() == [(NOON, "a", 1)]
-            beside.put(0, ("12:59", "late"), ("13:00", "b"))
-            beside.put(2, ("12:30", "late"))
+            topic_bounds.put(0, ("12:59", "late"), ("13:00", "b"))
+            topic_bounds.put(2, ("12:30", "late"))
             assert query.step() == []
             assert late(query.query) == 2
         kept = [(0, 1, "12:59", "late", "13:00"), (2, 0, "12:30", "late", "13:00")]
-        assert sorted(beside.rejected) == kept
+        assert sorted(topic_bounds.rejected) == kept
         query.lose_commit()
         with query:
-            promise(sink, "14:00", beside.cut())
+            promise(sink, "14:00", topic_bounds.cut())
             assert query.step() == [(ONE, "b", 1)]
-        assert sorted(beside.rejected) == kept
-    assert rt.describeStream(beside.bounds).rejected == 2
+        assert sorted(topic_bounds.rejected) == kept
+    assert rt.describeStream(topic_bounds.bounds).rejected == 2
 
 
 @pytest.mark.long
-def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(beside: Beside, tmp_path: Path) -> None:
+def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(
+    topic_bounds: TopicBounds, tmp_path: Path
+) -> None:
     """Also with the late rows that it had. A query that begins then gets all windows that are complete, too."""
-    frame = hourly(beside.rows())
-    with closing(beside.sink()) as sink:
+    frame = hourly(topic_bounds.rows())
+    with closing(topic_bounds.sink()) as sink:
         with Observed(frame, tmp_path) as query:
             for hour in range(9, 15):
-                beside.put(0, (f"{hour}:30", "a"))
-                promise(sink, f"{hour + 1}:00", beside.cut())
+                topic_bounds.put(0, (f"{hour}:30", "a"))
+                promise(sink, f"{hour + 1}:00", topic_bounds.cut())
                 query.step()
-            with open_store(beside.bounds) as store:
+            with open_store(topic_bounds.bounds) as store:
                 assert len(list(store.cuts())) == 6
                 store.gc()
                 assert len(list(store.cuts())) <= 2, "the batch before the last one, at least, is committed"
-            beside.put(1, ("14:10", "late"), ("15:10", "b"))
-            promise(sink, "16:00", beside.cut())
+            topic_bounds.put(1, ("14:10", "late"), ("15:10", "b"))
+            promise(sink, "16:00", topic_bounds.cut())
             query.step()
-        rows, promises, kept = dict(query.batches), dict(query.promises), beside.rejected
+        rows, promises, kept = dict(query.batches), dict(query.promises), topic_bounds.rejected
         assert len(kept) == 1
         batch = query.lose_commit()
         with query:
             query.step()
             assert (query.batches[batch], query.promises[batch]) == (rows[batch], promises[batch])
-            promise(sink, "17:00", beside.cut())
+            promise(sink, "17:00", topic_bounds.cut())
             query.step()
-        assert beside.rejected == kept
+        assert topic_bounds.rejected == kept
         with Observed(frame, tmp_path / "other") as other:
             assert len(other.step()) == 8, "six hours of a, one of b, and the row that came late to the first query"
     assert query.batches.items() >= rows.items()
 
 
 @pytest.mark.long
-def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(beside: Beside, tmp_path: Path) -> None:
+def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(topic_bounds: TopicBounds, tmp_path: Path) -> None:
     """Its batches would get weaker bounds than they had: rows would not be late any more, windows come out twice."""
-    query = Observed(hourly(beside.rows()), tmp_path)
+    query = Observed(hourly(topic_bounds.rows()), tmp_path)
     older = tmp_path / "older"
-    with closing(beside.sink()) as sink:
+    with closing(topic_bounds.sink()) as sink:
         for hour in range(9, 12):
-            beside.put(0, (f"{hour}:30", "a"))
-            promise(sink, f"{hour + 1}:00", beside.cut())
+            topic_bounds.put(0, (f"{hour}:30", "a"))
+            promise(sink, f"{hour + 1}:00", topic_bounds.cut())
             with query:
                 query.step()
             if hour == 10:
@@ -113,7 +117,7 @@ def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(beside: Beside, t
         shutil.copytree(older, query.checkpoint)
         with Observed(query.frame, tmp_path) as again:
             assert again.step() == query.batches[query.last], "nothing was folded, so it goes on"
-        with open_store(beside.bounds) as store:
+        with open_store(topic_bounds.bounds) as store:
             store.gc()
         shutil.rmtree(query.checkpoint)
         shutil.move(older, query.checkpoint)
@@ -124,24 +128,24 @@ def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(beside: Beside, t
 @pytest.mark.long
 @pytest.mark.parametrize("crashed", [False, True])
 def test_a_query_that_is_not_registered_ends_where_a_fold_has_weakened_its_bounds(
-    beside: Beside, tmp_path: Path, crashed: bool
+    topic_bounds: TopicBounds, tmp_path: Path, crashed: bool
 ) -> None:
     """As one whose user may not write: it would take late rows, and windows that have come out would come out twice."""
-    query, other = (Observed(hourly(beside.rows()), tmp_path / name) for name in ("query", "other"))
-    with closing(beside.sink()) as sink:
+    query, other = (Observed(hourly(topic_bounds.rows()), tmp_path / name) for name in ("query", "other"))
+    with closing(topic_bounds.sink()) as sink:
         for hour in range(9, 12):
-            beside.put(0, (f"{hour}:30", "a"))
-            promise(sink, f"{hour + 1}:00", beside.cut())
+            topic_bounds.put(0, (f"{hour}:30", "a"))
+            promise(sink, f"{hour + 1}:00", topic_bounds.cut())
             with query:
                 query.step()
-        with open_store(beside.bounds) as store:
+        with open_store(topic_bounds.bounds) as store:
             [reader] = [one.name for one in store.snapshot().readers]
             store.forget(reader)
-        beside.put(0, ("12:30", "a"), ("9:45", "late"))
-        promise(sink, "13:00", beside.cut())
+        topic_bounds.put(0, ("12:30", "a"), ("9:45", "late"))
+        promise(sink, "13:00", topic_bounds.cut())
         with other:
             other.step()
-        with open_store(beside.bounds) as store:
+        with open_store(topic_bounds.bounds) as store:
             store.gc()
         if crashed:
             query.lose_commit()
@@ -152,55 +156,57 @@ def test_a_query_that_is_not_registered_ends_where_a_fold_has_weakened_its_bound
 
 
 @pytest.mark.long
-def test_a_topic_whose_offsets_go_back_ends_the_query(beside: Beside, tmp_path: Path) -> None:
+def test_a_topic_whose_offsets_go_back_ends_the_query(topic_bounds: TopicBounds, tmp_path: Path) -> None:
     """Otherwise what was promised would not hold for its rows, and operators would drop them without a trace."""
-    topic = beside.topics[0]
-    frame = hourly(beside.rows(failOnDataLoss="false"))
+    topic = topic_bounds.topics[0]
+    frame = hourly(topic_bounds.rows(failOnDataLoss="false"))
     query = Observed(frame, tmp_path)
-    with closing(beside.sink()) as sink, query:
-        beside.put(0, ("12:10", "a"), ("12:20", "a"))
-        promise(sink, "13:00", beside.cut())
+    with closing(topic_bounds.sink()) as sink, query:
+        topic_bounds.put(0, ("12:10", "a"), ("12:20", "a"))
+        promise(sink, "13:00", topic_bounds.cut())
         assert query.step() == [(NOON, "a", 2)]
-    beside.kafka.delete_topic(topic)
-    beside.kafka.topic(topic)
-    beside.put(0, ("12:30", "late"))
+    topic_bounds.kafka.delete_topic(topic)
+    topic_bounds.kafka.topic(topic)
+    topic_bounds.put(0, ("12:30", "late"))
     with pytest.raises(StreamingQueryException, match=rf"{topic}\[0\] up to offset 2, but now .* at offset 1:"), query:
         query.step()
-    assert beside.read_up_to(query, query.last)[0] == 2, "the offset log has no batch that goes back"
+    assert topic_bounds.read_up_to(query, query.last)[0] == 2, "the offset log has no batch that goes back"
 
 
 @pytest.mark.long
-def test_rows_up_to_1970_are_late_and_kept_with_their_times(beside: Beside, tmp_path: Path) -> None:
+def test_rows_up_to_1970_are_late_and_kept_with_their_times(topic_bounds: TopicBounds, tmp_path: Path) -> None:
     """They are late before there is a bound. They have times that no stream accepts, and do not end the query."""
     times = ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000001Z"]
     values = [json.dumps({"ts": time, "k": time[:4]}) for time in ["-0100-01-01T00:00:00Z", *times]]
-    frame = beside.rows().select(f.unix_micros("ts"), "k")
-    with closing(beside.sink()) as sink, Observed(frame, tmp_path) as query:
-        beside.kafka.send(beside.topics[0], [{"value": value, "partition": 0} for value in values])
+    frame = topic_bounds.rows().select(f.unix_micros("ts"), "k")
+    with closing(topic_bounds.sink()) as sink, Observed(frame, tmp_path) as query:
+        topic_bounds.kafka.send(topic_bounds.topics[0], [{"value": value, "partition": 0} for value in values])
         assert query.step() == [(1, "1970")]
         assert late(query.query) == 4
         promise(sink, "13:00")
         assert query.step() == []
     micros = [-62_135_596_800_000_000, -62_135_596_800_000_000, -1_000_000, 0]
-    assert rt.rejectedRows(beside.bounds).column("rowtime").cast("int64").to_pylist() == micros
-    view = beside.spark.read.format("rowtime").option("view", "rejected").load(beside.bounds)
+    assert rt.rejectedRows(topic_bounds.bounds).column("rowtime").cast("int64").to_pylist() == micros
+    view = topic_bounds.spark.read.format("rowtime").option("view", "rejected").load(topic_bounds.bounds)
     assert sorted(row[0] for row in view.select(f.unix_micros("rowtime")).collect()) == micros
     for command in (["describe"], ["check"], ["tail"], ["rejected"]):
-        done = CliRunner().invoke(main, [*command, beside.bounds])
+        done = CliRunner().invoke(main, [*command, topic_bounds.bounds])
         assert done.exit_code == 0, done.output
 
 
 @pytest.mark.long
-def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(beside: Beside, tmp_path: Path) -> None:
-    with closing(beside.sink()) as sink:
-        beside.put(0, ("12:10", "a"), ("12:20", "a"))
-        promise(sink, "13:00", beside.cut())
-        beside.put(1, ("13:10", "b"), ("13:20", "b"), ("13:30", "b"), ("13:40", "b"))
-        promise(sink, "14:00", beside.cut())
-    query = Observed(hourly(beside.rows(maxOffsetsPerTrigger=2)), tmp_path)
+def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(
+    topic_bounds: TopicBounds, tmp_path: Path
+) -> None:
+    with closing(topic_bounds.sink()) as sink:
+        topic_bounds.put(0, ("12:10", "a"), ("12:20", "a"))
+        promise(sink, "13:00", topic_bounds.cut())
+        topic_bounds.put(1, ("13:10", "b"), ("13:20", "b"), ("13:30", "b"), ("13:40", "b"))
+        promise(sink, "14:00", topic_bounds.cut())
+    query = Observed(hourly(topic_bounds.rows(maxOffsetsPerTrigger=2)), tmp_path)
     with query:
         query.step()
-    ends = [beside.read_up_to(query, batch) for batch in sorted(query.batches)]
+    ends = [topic_bounds.read_up_to(query, batch) for batch in sorted(query.batches)]
     first = next(batch for batch, end in enumerate(ends) if end[0] == 2)
     second = next(batch for batch, end in enumerate(ends) if end == {0: 2, 1: 4, 2: 0})
     assert 0 < first < second
@@ -208,22 +214,22 @@ def test_under_a_limit_each_window_closes_in_the_batch_that_reaches_its_cut(besi
         first: [(NOON, "a", 2)],
         second: [(ONE, "b", 4)],
     }
-    assert beside.rejected == []
+    assert topic_bounds.rejected == []
 
 
 @pytest.mark.long
 def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> None:
-    beside = Beside(spark, kafka, tmp_path, topics=2)
-    query = Observed(hourly(beside.rows()), tmp_path)
-    with closing(beside.sink("one")) as one, closing(beside.sink("two")) as two, query:
-        beside.put(0, ("12:10", "a"))
-        promise(one, "14:00", {beside.topics[0]: {0: 1}})
+    topic_bounds = TopicBounds(spark, kafka, tmp_path, topics=2)
+    query = Observed(hourly(topic_bounds.rows()), tmp_path)
+    with closing(topic_bounds.sink("one")) as one, closing(topic_bounds.sink("two")) as two, query:
+        topic_bounds.put(0, ("12:10", "a"))
+        promise(one, "14:00", {topic_bounds.topics[0]: {0: 1}})
         assert query.step() == [], "the other producer has promised nothing"
-        promise(two, "13:00", {beside.topics[1]: {2: 1}})
+        promise(two, "13:00", {topic_bounds.topics[1]: {2: 1}})
         assert query.step() == [], "its row is still to come"
-        beside.put(2, ("12:20", "a"), topic=1)
+        topic_bounds.put(2, ("12:20", "a"), topic=1)
         assert query.step() == [(NOON, "a", 2)]
-        two.close(cut={beside.topics[1]: {2: 1}})
+        two.close(cut={topic_bounds.topics[1]: {2: 1}})
         assert query.step() == []
         assert query.watermark == "14:00", "only the first one counts"
 
@@ -232,7 +238,7 @@ def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> 
 def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, tmp_path: Path) -> None:
     (tmp_path / "left").mkdir()
     (tmp_path / "right").mkdir()
-    left, right = Beside(spark, kafka, tmp_path / "left"), Beside(spark, kafka, tmp_path / "right")
+    left, right = TopicBounds(spark, kafka, tmp_path / "left"), TopicBounds(spark, kafka, tmp_path / "right")
     near = "l.k = r.k AND r.ts BETWEEN l.ts AND l.ts + INTERVAL 10 MINUTES"
     pairs = left.rows().alias("l").join(right.rows().alias("r"), f.expr(near), "leftOuter")
     frame = pairs.select("l.ts", "l.k", f.col("r.ts").alias("of"))
@@ -245,51 +251,51 @@ def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, 
         assert query.step() == [("12:01", "b", None)]
 
 
-def test_a_query_without_operators_promises_the_bound(beside: Beside, tmp_path: Path) -> None:
-    frame = beside.rows().select("ts", (f.col("ts") + f.expr("INTERVAL 1 HOUR")).alias("later"), "k")
-    with closing(beside.sink()) as sink, Observed(frame, tmp_path) as query:
-        beside.put(0, ("12:10", "a"))
-        promise(sink, "12:30", beside.cut())
+def test_a_query_without_operators_promises_the_bound(topic_bounds: TopicBounds, tmp_path: Path) -> None:
+    frame = topic_bounds.rows().select("ts", (f.col("ts") + f.expr("INTERVAL 1 HOUR")).alias("later"), "k")
+    with closing(topic_bounds.sink()) as sink, Observed(frame, tmp_path) as query:
+        topic_bounds.put(0, ("12:10", "a"))
+        promise(sink, "12:30", topic_bounds.cut())
         assert query.step() == [("12:10", "13:10", "a")]
         assert query.promised == {"ts": "12:30", "later": "13:30"}
-        [source] = wait_for(lambda: beside.account(floor="12:30"), "the account of the batch")["sources"]
-        assert source["path"] == beside.bounds
+        [source] = wait_for(lambda: topic_bounds.account(floor="12:30"), "the account of the batch")["sources"]
+        assert source["path"] == topic_bounds.bounds
         assert source["topics"].startswith("KafkaV2"), "the topic is no source without bounds"
-        beside.put(0, ("12:29", "late"))
+        topic_bounds.put(0, ("12:29", "late"))
         assert query.step() == []
         assert late(query.query) == 1
 
 
-def joined(beside: Beside) -> DataFrame:
-    names = beside.spark.createDataFrame([("a", "Anna")], "k STRING, name STRING")
-    return rt.punctuate(beside.parsed().join(names, "k"), "ts", bounds=beside.bounds)
+def joined(topic_bounds: TopicBounds) -> DataFrame:
+    names = topic_bounds.spark.createDataFrame([("a", "Anna")], "k STRING, name STRING")
+    return rt.punctuate(topic_bounds.parsed().join(names, "k"), "ts", bounds=topic_bounds.bounds)
 
 
-def unioned(beside: Beside) -> DataFrame:
-    return rt.punctuate(beside.parsed().union(beside.parsed()), "ts", bounds=beside.bounds)
+def unioned(topic_bounds: TopicBounds) -> DataFrame:
+    return rt.punctuate(topic_bounds.parsed().union(topic_bounds.parsed()), "ts", bounds=topic_bounds.bounds)
 
 
-def nullable(beside: Beside) -> DataFrame:
-    frame = beside.read().select(f.expr("CAST(CAST(value AS STRING) AS TIMESTAMP) AS ts"))
-    return rt.punctuate(frame, "ts", bounds=beside.bounds)
+def nullable(topic_bounds: TopicBounds) -> DataFrame:
+    frame = topic_bounds.read().select(f.expr("CAST(CAST(value AS STRING) AS TIMESTAMP) AS ts"))
+    return rt.punctuate(frame, "ts", bounds=topic_bounds.bounds)
 
 
-def of_a_rate(beside: Beside) -> DataFrame:
-    return rt.punctuate(beside.spark.readStream.format("rate").load(), "timestamp", bounds=beside.bounds)
+def of_a_rate(topic_bounds: TopicBounds) -> DataFrame:
+    return rt.punctuate(topic_bounds.spark.readStream.format("rate").load(), "timestamp", bounds=topic_bounds.bounds)
 
 
-def watermarked(beside: Beside) -> DataFrame:
-    return rt.punctuate(beside.parsed().withWatermark("ts", "1 hour"), "ts", bounds=beside.bounds)
+def watermarked(topic_bounds: TopicBounds) -> DataFrame:
+    return rt.punctuate(topic_bounds.parsed().withWatermark("ts", "1 hour"), "ts", bounds=topic_bounds.bounds)
 
 
-def twice(beside: Beside) -> DataFrame:
-    return rt.punctuate(beside.rows(), "ts", bounds=beside.bounds)
+def twice(topic_bounds: TopicBounds) -> DataFrame:
+    return rt.punctuate(topic_bounds.rows(), "ts", bounds=topic_bounds.bounds)
 
 
-def kept_not_null(beside: Beside) -> DataFrame:
-    path = beside.bounds + ".other"
+def kept_not_null(topic_bounds: TopicBounds) -> DataFrame:
+    path = topic_bounds.bounds + ".other"
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, shop STRING NOT NULL")
-    return rt.punctuate(beside.parsed(), "ts", bounds=path)
+    return rt.punctuate(topic_bounds.parsed(), "ts", bounds=path)
 
 
 REFUSED = [
@@ -303,14 +309,14 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_have_the_bounds_is_refused_at_start(beside: Beside, tmp_path: Path) -> None:
+def test_what_cannot_have_the_bounds_is_refused_at_start(topic_bounds: TopicBounds, tmp_path: Path) -> None:
     for frame, message in REFUSED:
         with pytest.raises(IllegalArgumentException, match=f"(?s)punctuate.*{message}"):
-            Observed(frame(beside), tmp_path).__enter__()
+            Observed(frame(topic_bounds), tmp_path).__enter__()
 
 
-def test_a_frame_without_such_a_column_is_refused_at_once(beside: Beside) -> None:
+def test_a_frame_without_such_a_column_is_refused_at_once(topic_bounds: TopicBounds) -> None:
     with pytest.raises(rt.InvalidOptionError, match="exactly one column 'time' of type TIMESTAMP"):
-        rt.punctuate(beside.parsed(), "time", bounds=beside.bounds)
+        rt.punctuate(topic_bounds.parsed(), "time", bounds=topic_bounds.bounds)
     with pytest.raises(rt.InvalidOptionError, match="streaming"):
-        rt.punctuate(beside.spark.range(1).selectExpr("now() AS ts"), "ts", bounds=beside.bounds)
+        rt.punctuate(topic_bounds.spark.range(1).selectExpr("now() AS ts"), "ts", bounds=topic_bounds.bounds)

@@ -1,6 +1,7 @@
 """Random lives of producers, a topic and a query: an oracle says the floor of each batch, and which rows are late.
 
-CI tries few; more: ``ROWTIME_BESIDE_LIVES=50 pytest --hypothesis-profile=explore tests/kafka/test_beside_oracle.py``.
+CI tries few; more:
+``ROWTIME_TOPIC_BOUNDS_LIVES=50 pytest --hypothesis-profile=explore tests/kafka/test_topic_bounds_oracle.py``.
 """
 
 import json
@@ -17,12 +18,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
-from tests.kafka.beside import Beside
+from tests.kafka.topic_bounds import TopicBounds
 from tests.spark.observed_query import Repeated, clock_of_micros, micros
 from tests.store.oracle import NOTHING, Oracle
 from tests.streams import at
 
-LIVES = int(os.environ.get("ROWTIME_BESIDE_LIVES", "2"))
+LIVES = int(os.environ.get("ROWTIME_TOPIC_BOUNDS_LIVES", "2"))
 START = micros("10:00")
 SECOND = 1_000_000
 PER_BATCH = 3
@@ -74,8 +75,8 @@ class Life:
     Seconds count from ``START``. ``kept`` has the messages of those who keep what they promise.
     """
 
-    def __init__(self, beside: Beside, folder: Path) -> None:
-        self.beside, self.oracle = beside, Remembering()
+    def __init__(self, topic_bounds: TopicBounds, folder: Path) -> None:
+        self.topic_bounds, self.oracle = topic_bounds, Remembering()
         self.messages: list[list[tuple[str, int]]] = [[], [], []]
         self.kept: dict[tuple[int, int], str] = {}
         self.cuts: dict[str, dict[int, int]] = {}
@@ -86,20 +87,20 @@ class Life:
     def frame(self) -> DataFrame:
         """The rows of the topic and their places."""
         time = f.from_json(f.col("value").cast("string"), "ts TIMESTAMP").getField("ts")
-        messages = self.beside.read(maxOffsetsPerTrigger=PER_BATCH)
+        messages = self.topic_bounds.read(maxOffsetsPerTrigger=PER_BATCH)
         rows = messages.select(time.alias("ts"), "partition", "offset").where("ts IS NOT NULL")
-        return rt.punctuate(rows, "ts", bounds=self.beside.bounds)
+        return rt.punctuate(rows, "ts", bounds=self.topic_bounds.bounds)
 
     def apply(self, command: str, *arguments: Any) -> None:
         """Does something; the stream and the oracle have the same log after it."""
         getattr(self, command)(*arguments)
-        assert rt.describeStream(self.beside.bounds).seq == len(self.oracle.log)
+        assert rt.describeStream(self.topic_bounds.bounds).seq == len(self.oracle.log)
 
     def sink(self, who: str) -> Any:
         """The sink of ``who``, which joins if it is not attached."""
         if who not in self.sinks:
             self.oracle.attach(who, f"holder {len(self.oracle.log)}", None)
-            self.sinks[who] = rt.openSink(self.beside.bounds, producer=who, lease=None, linger="1 hour")
+            self.sinks[who] = rt.openSink(self.topic_bounds.bounds, producer=who, lease=None, linger="1 hour")
         return self.sinks[who]
 
     def floor(self, who: str) -> int:
@@ -118,7 +119,7 @@ class Life:
         """A message of any time."""
         clock = clock_of_micros(START + time * SECOND)
         self.messages[partition].append((clock, START + time * SECOND))
-        self.beside.put(partition, (clock, "k"))
+        self.topic_bounds.put(partition, (clock, "k"))
 
     def ends(self, **more: int) -> dict[int, int]:
         """The ends of the topic."""
@@ -128,7 +129,7 @@ class Life:
         """A cut of ``who``, which never goes back."""
         before = self.cuts.get(who, {})
         self.cuts[who] = {partition: max(end, before.get(partition, 0)) for partition, end in ends.items()}
-        return {self.beside.topics[0]: self.cuts[who]}
+        return {self.topic_bounds.topics[0]: self.cuts[who]}
 
     def bound(self, who: str, step: int, beyond: dict[int, int]) -> None:
         """Its cut is the end of the topic, or lies beyond it in a partition."""
@@ -154,7 +155,7 @@ class Life:
         """The process is killed and detached; nobody knows of its messages behind its last cut."""
         self.sink(who).abandon()
         del self.sinks[who]
-        rt.detachProducer(self.beside.bounds, who)
+        rt.detachProducer(self.topic_bounds.bounds, who)
         self.oracle.detach(who)
         end = self.cuts.get(who, {})
         lost = [(p, n) for (p, n), name in self.kept.items() if name == who and n >= end.get(p, 0)]
@@ -183,7 +184,7 @@ class Life:
         """Compares each batch with the oracle at its offsets."""
         late, before, floor = [], {0: 0, 1: 0, 2: 0}, NOTHING
         for batch, (rows, promised) in sorted(self.query.first.items()):
-            ends = self.beside.read_up_to(self.query, batch)
+            ends = self.topic_bounds.read_up_to(self.query, batch)
             new = [(p, n) for p in ends for n in range(before[p], ends[p])]
             below = [place for place in new if self.time(*place) < floor]
             assert rows == sorted([(self.clock(*place), *place) for place in new if place not in below], key=str), batch
@@ -192,7 +193,7 @@ class Life:
             told = self.oracle.floors_at(ends)[self.seq(batch)]
             before, floor = ends, told if told == NOTHING else START + told * SECOND
             assert promised.get("ts") == (None if floor == NOTHING else clock_of_micros(int(floor))), (batch, ends)
-        assert sorted((p, n, clock, bound) for p, n, clock, _, bound in self.beside.rejected) == sorted(late)
+        assert sorted((p, n, clock, bound) for p, n, clock, _, bound in self.topic_bounds.rejected) == sorted(late)
         assert before == self.ends()
 
     def time(self, partition: int, offset: int) -> int:
@@ -214,7 +215,7 @@ def test_each_batch_has_the_floor_of_the_oracle(spark: Any, kafka: Any, tmp_path
     @given(st.lists(COMMANDS, min_size=14, max_size=24).filter(lively))
     def live(commands: list[Any]) -> None:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
-        life = Life(Beside(spark, kafka, folder), folder)
+        life = Life(TopicBounds(spark, kafka, folder), folder)
         try:
             for command in commands:
                 life.apply(*command)
