@@ -242,13 +242,15 @@ def release(order: str, hold: Any = None, *, max_rows: int | None = None, max_by
     return Release(to_choice(order, "order", *ORDERS), to_interval(hold, "hold"), None, max_rows, max_bytes)
 
 
-def start_bound(start: Any) -> int:
-    """Converts a starting time (RowtimeBound, datetime, ISO string ...) to a floor in microseconds."""
+def start_bound(start: Any, name: str = "start", others: str = "'earliest', 'latest', a position") -> int:
+    """Converts a starting time (RowtimeBound, datetime, ISO string ...) to a floor in microseconds.
+
+    ``others``: what the argument ``name`` may be besides.
+    """
     try:
         return RowtimeBound(start).floor
     except InvalidOptionError as error:
-        message = f"start must be 'earliest', 'latest', a position or a time: {error}"
-        raise InvalidOptionError(message, option="start") from None
+        raise InvalidOptionError(f"{name} must be {others} or a time: {error}", option=name) from None
 
 
 def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Parses and validates the options of ``format("rowtime")``."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.reader.release import Release, release
+from spark_rowtime.reader.release import Release, release, start_bound
 from spark_rowtime.types.arguments import to_count, to_name, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
@@ -164,15 +164,7 @@ class Options:
         start = self.get("startingPosition", "earliest") or ""
         if start.lower() in ("earliest", "latest"):
             return how
-        return Release(how.order, how.hold, self._since(start), how.max_rows, how.max_bytes)
-
-    @staticmethod
-    def _since(start: str) -> int:
-        try:
-            return RowtimeBound(start).floor
-        except InvalidOptionError as error:
-            message = f"startingPosition must be earliest, latest or a time: {error}"
-            raise InvalidOptionError(message, option="startingPosition") from None
+        return replace(how, since=start_bound(start, "startingPosition", "earliest, latest"))
 
     @property
     def from_latest(self) -> bool:
