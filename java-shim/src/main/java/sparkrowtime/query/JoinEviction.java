@@ -1,33 +1,20 @@
 package sparkrowtime.query;
 
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec;
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinHelper.JoinStateWatermarkPredicates;
 import sparkrowtime.support.Scala;
-import sparkrowtime.support.ShimMismatch;
 
 /**
  * The physical rule that gives each stream-stream join of a query with bounds the eviction of {@link
- * JoinSides} and the condition of {@link NullKeys}. Spark applies it to every physical plan, in the thread
- * that plans it, after its own rules have given the join its state and watermark, and before code is
- * generated.
+ * JoinSides} and the condition of {@link NullKeys}. Spark's own rules have given the join its state and
+ * watermark before.
  *
  * <p>Law: plans outside a running query with bounds do not change.
  */
-public final class JoinEviction extends ColumnarRule {
+public final class JoinEviction extends PlanRule {
   @Override
-  public Rule<SparkPlan> preColumnarTransitions() {
-    return new Rule<>() {
-      @Override
-      public SparkPlan apply(SparkPlan plan) {
-        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(JoinEviction::rewrite)));
-      }
-    };
-  }
-
-  private static SparkPlan rewrite(SparkPlan node) {
+  SparkPlan rewrite(SparkPlan node) {
     if (!(node instanceof StreamingSymmetricHashJoinExec join) || join.stateInfo().isEmpty()) {
       return node;
     }

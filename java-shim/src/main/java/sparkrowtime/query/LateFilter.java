@@ -6,35 +6,22 @@ import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
 import sparkrowtime.support.Scala;
-import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.topics.LateMark;
 
 /**
  * The physical rule that gives the filter of late rows the floor of its batch: that at the start of the batch, which
- * was in force at each of its rows. Spark applies it to every physical plan, in the thread that plans it, before code
- * is generated.
+ * was in force at each of its rows.
  *
  * <p>Law: the floor is a function of the batch's offsets, so a batch that is run again takes the same rows for late.
  */
-public final class LateFilter extends ColumnarRule {
+public final class LateFilter extends PlanRule {
   @Override
-  public Rule<SparkPlan> preColumnarTransitions() {
-    return new Rule<>() {
-      @Override
-      public SparkPlan apply(SparkPlan plan) {
-        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(LateFilter::rewrite)));
-      }
-    };
-  }
-
-  private static SparkPlan rewrite(SparkPlan node) {
+  SparkPlan rewrite(SparkPlan node) {
     boolean concerns = node instanceof FilterExec && node.expressions().exists(Scala.function(LateFilter::isMarked));
     BoundedQuery query = concerns ? BoundedQuery.ofThisThread() : null;
     return query == null

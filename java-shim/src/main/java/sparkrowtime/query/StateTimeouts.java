@@ -7,8 +7,6 @@ import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeTimeout$;
-import org.apache.spark.sql.catalyst.rules.Rule;
-import org.apache.spark.sql.execution.ColumnarRule;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec;
 import sparkrowtime.support.PickledCall;
@@ -25,18 +23,9 @@ import sparkrowtime.support.ShimMismatch;
  * <p>Law: no call for rows sees a watermark above its rows. A timeout fires in the first batch whose
  * watermark is above it. Plans outside a running query with bounds do not change.
  */
-public final class StateTimeouts extends ColumnarRule {
+public final class StateTimeouts extends PlanRule {
   @Override
-  public Rule<SparkPlan> preColumnarTransitions() {
-    return new Rule<>() {
-      @Override
-      public SparkPlan apply(SparkPlan plan) {
-        return ShimMismatch.guarded(() -> plan.transformUp(Scala.rewriting(StateTimeouts::rewrite)));
-      }
-    };
-  }
-
-  private static SparkPlan rewrite(SparkPlan node) {
+  SparkPlan rewrite(SparkPlan node) {
     boolean concerns =
         node instanceof FlatMapGroupsInPandasWithStateExec exec
             && exec.timeoutConf().equals(EventTimeTimeout$.MODULE$)
