@@ -61,11 +61,10 @@ def punctuate(
             ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
         bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or its name, which must
             be that of the table that is read: ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE`` as Spark names it.
-        watch: Of a Delta table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest
-            time of the rows so far less that, by the statistics that the commits have of their files; no row is read
-            for it. Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip
-            extra ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is
-            none.
+        watch: Of a table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest time
+            of the rows so far less that, by the statistics that the table has of its files; no row is read for it. Of a
+            topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra ``kafka``)
+            while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
             These are arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and
             security come from the Kafka source, and the field with the time from the expression of ``column``; where
             that is not known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.

@@ -83,6 +83,10 @@ class IcebergOrders(Orders):
         """A statement in which ``ORDERS`` is the table, by Spark."""
         self.spark.sql(statement.replace("ORDERS", self.path))
 
+    def keep_statistics(self, *, of_time: bool) -> None:
+        mode = "full" if of_time else "none"
+        self.sql(f"ALTER TABLE ORDERS SET TBLPROPERTIES ('write.metadata.metrics.column.ts' = '{mode}')")
+
     def call(self, procedure: str, arguments: str, table: str = "orders") -> None:
         """One of Iceberg's procedures on a table."""
         self.spark.sql(f"CALL {CATALOG}.system.{procedure}(table => '{self.name(table)}', {arguments})")

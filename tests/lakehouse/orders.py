@@ -63,6 +63,11 @@ class Orders:
         """A statement in which ``ORDERS`` is the table, by Spark."""
         self.spark.sql(statement.replace("ORDERS", f"delta.`{self.path}`"))
 
+    def keep_statistics(self, *, of_time: bool) -> None:
+        """Whether files that Spark writes from now on have statistics of the column ts."""
+        column = "ts" if of_time else "k"
+        self.sql(f"ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = '{column}')")
+
 
 def hourly(frame: DataFrame) -> DataFrame:
     return frame.groupBy(f.window("ts", "1 hour"), "k").count()

@@ -42,9 +42,8 @@ def test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness(o
         assert query.watermark == "11:00"
 
 
-def test_rows_below_it_are_late_and_kept(orders: Orders, spark: Any) -> None:
-    kept = str(orders.folder / "late")
-    frame = rt.punctuate(orders.read(), "ts", watch=LATENESS, rejected=f"delta:{kept}")
+def test_rows_below_it_are_late_and_kept(orders: Orders) -> None:
+    frame = rt.punctuate(orders.read(), "ts", watch=LATENESS, rejected=orders.rejected)
     orders.put(("11:00", "a"))
     with orders.observed(frame) as query:
         query.step()
@@ -54,7 +53,7 @@ def test_rows_below_it_are_late_and_kept(orders: Orders, spark: Any) -> None:
         orders.put(("10:31", "c"))
         assert query.step() == [("10:31", "c")]
         assert query.promised == {"ts": "10:30"}
-    assert [row.k for row in spark.read.format("delta").load(kept).collect()] == ["x"]
+    assert [row.k for row in orders.kept().collect()] == ["x"]
 
 
 def test_a_batch_that_runs_again_has_its_floor_after_the_log_was_cleaned_up(orders: Orders) -> None:
@@ -97,25 +96,29 @@ def test_files_without_statistics_move_nothing(orders: Orders) -> None:
     orders.put(("10:00", "a"))
     with orders.observed(watched(orders)) as query:
         query.step()
-        orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'k')")
+        orders.keep_statistics(of_time=False)
         orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 12:00:00', 'b')")
         query.step()
         assert query.promised == {"ts": "09:30"}
-        orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.dataSkippingStatsColumns' = 'ts')")
+        orders.keep_statistics(of_time=True)
         orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 11:00:00', 'c')")
         query.step()
         assert query.promised == {"ts": "10:30"}
 
 
-def test_what_statistics_do_not_tell_is_refused(orders: Orders) -> None:
+def test_a_time_that_is_computed_is_refused(orders: Orders) -> None:
     orders.put(("10:10", "a"))
     hours = orders.read().withColumn("hour", f.date_trunc("hour", "ts")).where("hour IS NOT NULL")
     computed = orders.observed(rt.punctuate(hours, "hour", watch=LATENESS), "computed")
     with pytest.raises(StreamingQueryException, match="over a time that is computed"), computed:
         computed.step()
+    with pytest.raises(rt.InvalidOptionError, match="lateness alone, and here delay"):
+        rt.punctuate(orders.read(), "ts", watch={**LATENESS, "delay": "1 minute"})
+
+
+def test_a_table_with_column_mapping_is_refused(orders: Orders) -> None:
+    orders.put(("10:10", "a"))
     orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     mapped = orders.observed(watched(orders), "mapped")
     with pytest.raises(StreamingQueryException, match=r"delta\.columnMapping\.mode=name"), mapped:
         mapped.step()
-    with pytest.raises(rt.InvalidOptionError, match="lateness alone, and here delay"):
-        rt.punctuate(orders.read(), "ts", watch={**LATENESS, "delay": "1 minute"})

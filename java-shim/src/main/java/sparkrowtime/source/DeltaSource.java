@@ -18,9 +18,9 @@ import sparkrowtime.support.Scala;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.tables.DeltaLog;
 import sparkrowtime.tables.DeltaOffset;
-import sparkrowtime.tables.DeltaWatch;
 import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableName;
+import sparkrowtime.tables.TableWatch;
 
 /**
  * Wraps Delta's streaming source, and tells the query which bound its offset has reached. All else is Delta's. Spark
@@ -30,15 +30,10 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
   private static final String MAPPING = "delta.columnMapping.mode";
 
   private final Source source;
-  private final DeltaWatch watch;
 
-  /**
-   * @param watch derives the bounds; null where they are in the commits
-   */
-  private DeltaSource(Source source, String checkpoint, DeltaLog log, String column, DeltaWatch watch) {
-    super(log, checkpoint, column);
+  private DeltaSource(Source source, String checkpoint, DeltaLog log, InTable mark) {
+    super(log, checkpoint, mark);
     this.source = source;
-    this.watch = watch;
   }
 
   /**
@@ -53,30 +48,19 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
     Object log = ByName.call(source, "deltaLog");
     Configuration hadoop = (Configuration) ByName.call(log, "newDeltaHadoopConf");
     mark.requireOf(TableName.ofDelta((Path) ByName.call(log, "dataPath"), hadoop), hadoop);
-    DeltaLog commits = new DeltaLog((Path) ByName.call(log, "logPath"), hadoop);
-    DeltaWatch watch = mark.lateness() == null ? null : watch(mark, log, commits);
-    return new DeltaSource(source, checkpoint, commits, mark.column(), watch);
+    if (mark.lateness() != null) {
+      requireNames(log);
+    }
+    return new DeltaSource(source, checkpoint, new DeltaLog((Path) ByName.call(log, "logPath"), hadoop), mark);
   }
 
-  private static DeltaWatch watch(InTable mark, Object log, DeltaLog files) {
+  /** Statistics name columns as the files do. */
+  private static void requireNames(Object log) {
     Object metadata = ByName.call(ByName.call(log, "unsafeVolatileSnapshot"), "metadata");
     Object mapping = CollectionConverters.asJava((scala.collection.Map<?, ?>) ByName.call(metadata, "configuration")).get(MAPPING);
-    if (mark.column() == null) {
-      throw refused("punctuate is over a time that is computed, of which the table has no statistics. Call it on the column");
-    } else if (mapping != null && !mapping.equals("none")) {
-      throw refused("the table has " + MAPPING + "=" + mapping + ", so its statistics name columns otherwise");
+    if (mapping != null && !mapping.equals("none")) {
+      throw TableWatch.refused("the table has " + MAPPING + "=" + mapping + ", so its statistics name columns otherwise");
     }
-    return new DeltaWatch(files, mark.column(), mark.lateness());
-  }
-
-  private static IllegalArgumentException refused(String why) {
-    return new IllegalArgumentException(
-        "punctuate(..., watch={\"lateness\": ...}): " + why + ". Or let a drain or a query write bounds into the commits.");
-  }
-
-  @Override
-  public Long floor(String offset) {
-    return watch == null ? super.floor(offset) : DeltaOffset.floor(offset);
   }
 
   @Override
@@ -87,9 +71,7 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
   @Override
   public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
       org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-    return next(
-        start,
-        from -> published(from, ((SupportsAdmissionControl) source).latestOffset(watch == null ? from : ofDelta(from), limit)));
+    return next(start, from -> ((SupportsAdmissionControl) source).latestOffset(from, limit));
   }
 
   @Override
@@ -124,28 +106,18 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
     return source.getBatch(start.map(Scala.function(this::ofDelta)), ofDelta(end));
   }
 
-  /** The end of a batch, as Spark logs it. */
-  private org.apache.spark.sql.connector.read.streaming.Offset published(
-      org.apache.spark.sql.connector.read.streaming.Offset start, org.apache.spark.sql.connector.read.streaming.Offset end) {
-    return watch == null || end == null
-        ? end
-        : new SerializedOffset(watch.withFloor(start == null ? null : start.json(), end.json()));
+  private Offset ofDelta(Offset offset) {
+    return (Offset) ofFormat(offset);
   }
 
-  /** An offset as Delta's source has made it. */
-  private Offset ofDelta(org.apache.spark.sql.connector.read.streaming.Offset offset) {
-    boolean isOfDelta = watch == null || offset == null;
-    return isOfDelta ? (Offset) offset : new SerializedOffset(DeltaOffset.ofDelta(offset.json()));
+  @Override
+  Offset ofFormat(String json) {
+    return new SerializedOffset(json);
   }
 
   @Override
   public org.apache.spark.sql.connector.read.streaming.Offset initialOffset() {
     return source.initialOffset();
-  }
-
-  @Override
-  public org.apache.spark.sql.connector.read.streaming.Offset deserializeOffset(String json) {
-    return watch == null ? source.deserializeOffset(json) : new SerializedOffset(json);
   }
 
   @Override
@@ -155,7 +127,7 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
 
   @Override
   public void commit(org.apache.spark.sql.connector.read.streaming.Offset end) {
-    source.commit(end);
+    source.commit(ofFormat(end));
   }
 
   @Override

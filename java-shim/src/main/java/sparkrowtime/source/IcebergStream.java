@@ -25,8 +25,8 @@ final class IcebergStream extends TableSource
   private final boolean fromBeginning;
 
   private IcebergStream(
-      MicroBatchStream stream, String checkpoint, IcebergLog log, String column, boolean fromBeginning) {
-    super(log, checkpoint, column);
+      MicroBatchStream stream, String checkpoint, IcebergLog log, InTable mark, boolean fromBeginning) {
+    super(log, checkpoint, mark);
     this.stream = stream;
     this.log = log;
     this.fromBeginning = fromBeginning;
@@ -44,12 +44,7 @@ final class IcebergStream extends TableSource
       throw new ShimMismatch("Iceberg's stream with limits and Trigger.AvailableNow, not " + stream.getClass(), null);
     }
     mark.requireOf(log.table(), new Configuration(false));
-    if (mark.lateness() != null) {
-      throw new IllegalArgumentException(
-          "punctuate(..., watch={\"lateness\": ...}) is for topics and Delta tables, and not for Iceberg tables yet. Let a drain"
-              + " or a query write bounds into the snapshots.");
-    }
-    return new IcebergStream(stream, checkpoint, log, mark.column(), fromBeginning);
+    return new IcebergStream(stream, checkpoint, log, mark, fromBeginning);
   }
 
   @Override
@@ -120,7 +115,7 @@ final class IcebergStream extends TableSource
   @Override
   public InputPartition[] planInputPartitions(Offset start, Offset end) {
     ShimMismatch.guarded(() -> query(end));
-    return stream.planInputPartitions(start, end);
+    return stream.planInputPartitions(ofFormat(start), ofFormat(end));
   }
 
   @Override
@@ -134,13 +129,13 @@ final class IcebergStream extends TableSource
   }
 
   @Override
-  public Offset deserializeOffset(String json) {
+  Offset ofFormat(String json) {
     return stream.deserializeOffset(json);
   }
 
   @Override
   public void commit(Offset end) {
-    stream.commit(end);
+    stream.commit(ofFormat(end));
   }
 
   @Override

@@ -7,36 +7,41 @@ import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
+import org.apache.spark.sql.execution.streaming.runtime.SerializedOffset;
 import sparkrowtime.query.BoundedQuery;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
 import sparkrowtime.tables.CommitLog;
+import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableBounds;
 import sparkrowtime.tables.TableName;
+import sparkrowtime.tables.TableOffset;
 import sparkrowtime.tables.TableStream;
+import sparkrowtime.tables.TableWatch;
 
 /** What the sources of tables of each format have in common. Spark calls them in the query's thread. */
 abstract class TableSource implements TableStream, ReportsSourceMetrics {
   private final CommitLog log;
   private final String number;
   private final TableBounds bounds;
+  private final TableWatch watch;
   private boolean begun;
   private Long floor;
   private long late;
 
   /**
    * @param checkpoint the source's part of the checkpoint
-   * @param column the column of the table that is asked for; null for a time that is computed
    */
-  TableSource(CommitLog log, String checkpoint, String column) {
+  TableSource(CommitLog log, String checkpoint, InTable mark) {
     this.log = log;
     this.number = new Path(checkpoint).getName();
-    this.bounds = new TableBounds(log, column);
+    this.bounds = new TableBounds(log, mark.column());
+    this.watch = TableWatch.of(log, mark);
   }
 
   @Override
   public Long floor(String offset) {
-    return bounds.floorBehind(passed(offset));
+    return watch == null ? bounds.floorBehind(passed(offset)) : TableOffset.floor(offset);
   }
 
   @Override
@@ -75,20 +80,43 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
   /**
    * The end of the next batch, whose floor the query is told.
    *
-   * @param next finds it, from the start of the batch
+   * @param next finds it, from the start of the batch, both as the format's own source has them
    */
   final Offset next(Offset start, UnaryOperator<Offset> next) {
     return ShimMismatch.guarded(
         () -> {
           BoundedQuery query = query(start);
           query.reads(this, start);
-          Offset end = next.apply(start);
+          Offset end = logged(start, next.apply(ofFormat(start)));
           if (end != null) {
             floor = floor(end.json());
             query.reached(this, end);
           }
           return end;
         });
+  }
+
+  /** The end of a batch as Spark logs it. */
+  private Offset logged(Offset start, Offset end) {
+    if (watch == null || end == null) {
+      return end;
+    }
+    long from = start == null ? -1 : passed(start.json());
+    Long before = start == null ? null : TableOffset.floor(start.json());
+    return new SerializedOffset(TableOffset.withFloor(end.json(), watch.floor(before, from, passed(end.json()))));
+  }
+
+  /** An offset as the format's own source has it. */
+  final Offset ofFormat(Offset offset) {
+    return watch == null || offset == null ? offset : ofFormat(TableOffset.withoutFloor(offset.json()));
+  }
+
+  /** The same from its text. */
+  abstract Offset ofFormat(String json);
+
+  @Override
+  public final Offset deserializeOffset(String json) {
+    return watch == null ? ofFormat(json) : new SerializedOffset(json);
   }
 
   @Override

@@ -10,6 +10,14 @@ public abstract class CommitLog {
   /** A commit under its number. */
   record Numbered(long number, TableCommit commit) {}
 
+  /**
+   * What the statistics of a file with new rows tell of a column.
+   *
+   * @param largest the largest time in microseconds; null where there is none, or it is not known
+   * @param isKnown whether it is known
+   */
+  record FileTime(Long largest, boolean isKnown) {}
+
   /** The table, for messages. */
   public abstract TableName table();
 
@@ -30,6 +38,12 @@ public abstract class CommitLog {
 
   /** The commits after a number as the table is now, oldest first; of none, the newest commit alone. */
   abstract List<Numbered> since(long number);
+
+  /** The times of a column in the files with new rows of a commit; none if it is not there, or not any more. */
+  abstract List<FileTime> times(long number, String column);
+
+  /** How files get the statistics for that, for messages. */
+  abstract String wayToStatistics(String column);
 
   /** Refuses a table of which a commit is not there, and was not cleaned up. */
   abstract void requireCleaned(long number);

@@ -95,9 +95,15 @@ public final class DeltaLog extends CommitLog {
     return read(version, DeltaCommit::of, null, "the bound of the table");
   }
 
-  /** The files that a version has added with new rows; none if it is not there, or not any more. */
-  List<JsonNode> added(long version) {
-    return read(version, DeltaCommit::added, List.of(), "the times of its rows");
+  @Override
+  List<FileTime> times(long version, String column) {
+    List<JsonNode> added = read(version, DeltaCommit::added, List.of(), "the times of its rows");
+    return added.stream().map(add -> DeltaTimes.of(add, column)).toList();
+  }
+
+  @Override
+  String wayToStatistics(String column) {
+    return "Name the column in the table's property delta.dataSkippingStatsColumns, and let its writers write statistics.";
   }
 
   private <T> T read(long version, Lines<T> reading, T absent, String what) {

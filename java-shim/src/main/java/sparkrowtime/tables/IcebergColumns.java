@@ -3,7 +3,7 @@ package sparkrowtime.tables;
 import java.util.Map;
 import sparkrowtime.support.ByName;
 
-/** The names of the columns of an Iceberg table in its earlier schemas. */
+/** The numbers of the columns of an Iceberg table, and their names in its earlier schemas. */
 final class IcebergColumns {
   private final Object table;
   private final Object now;
@@ -14,6 +14,12 @@ final class IcebergColumns {
   IcebergColumns(Object table) {
     this.table = table;
     this.now = ByName.call(table, "schema");
+  }
+
+  /** The number of a column that the table had when the query began; null if it had none of that name. */
+  Integer id(String name) {
+    Object field = ByName.call(now, "caseInsensitiveFindField", name);
+    return field == null ? null : (Integer) ByName.call(field, "fieldId");
   }
 
   /**

@@ -1,5 +1,7 @@
 package sparkrowtime.tables;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import sparkrowtime.support.ByName;
 
@@ -9,6 +11,7 @@ final class IcebergCommit extends TableCommit {
   private static final String QUERY_OF_SINK = "spark.sql.streaming.queryId";
 
   private static final String BATCH_OF_SINK = "spark.sql.streaming.epochId";
+  private static final String APPEND = "append";
 
   private final String table;
   private final Object snapshot;
@@ -43,11 +46,22 @@ final class IcebergCommit extends TableCommit {
     if (said("added-data-files") != null) {
       return number("added-data-files");
     }
-    long files = 0;
-    for (Object file : (Iterable<?>) ByName.call(snapshot, "addedDataFiles", io)) {
-      files++;
-    }
+    return files(io).size();
+  }
+
+  private List<Object> files(Object io) {
+    List<Object> files = new ArrayList<>();
+    ((Iterable<?>) ByName.call(snapshot, "addedDataFiles", io)).forEach(files::add);
     return files;
+  }
+
+  /**
+   * The times of a column in the files that it has added, if it has only added some: a stream over the table reads no others.
+   *
+   * @param column the number of the column; null where the table has no such column
+   */
+  List<CommitLog.FileTime> times(Object io, Integer column) {
+    return operation().equals(APPEND) ? files(io).stream().map(file -> IcebergTimes.of(file, column)).toList() : List.of();
   }
 
   /** How many files the table had after it. */

@@ -129,6 +129,17 @@ public final class IcebergLog extends CommitLog {
   }
 
   @Override
+  List<FileTime> times(long id, String column) {
+    IcebergCommit commit = commit(id);
+    return commit == null ? List.of() : commit.times(ByName.call(table, "io"), columns.id(column));
+  }
+
+  @Override
+  String wayToStatistics(String column) {
+    return "Set the table's property write.metadata.metrics.column." + column + " to full, and let its writers write metrics.";
+  }
+
+  @Override
   void requireCleaned(long id) {}
 
   /** Each batch of a query is a snapshot, with bounds or without. */
