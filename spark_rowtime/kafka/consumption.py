@@ -123,6 +123,18 @@ class Consumption:
         self._consumer.subscribe(list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
 
     def _step(self) -> None:
+        batches = self._consumed()
+        self._raise_failure()
+        for part, messages in batches.items():
+            self._take(part, messages)
+        if batches:
+            self._down = None
+        self._learn_ends()
+        self._promise_quiet()
+        self._keep_up(time.monotonic())
+
+    def _consumed(self) -> Mapping[Part, list[Any]]:
+        """The next messages by partition. Errors in their place are met, behind the messages before them."""
         batches: defaultdict[Part, list[Any]] = defaultdict(list)
         checked, part = set[Part](), Part("", -1)
         for message in self._consumer.consume(BATCH_MESSAGES, self._poll_seconds):
@@ -140,15 +152,15 @@ class Consumption:
             else:
                 self._take(part, batches.get(part, []))  # what came before the error is there, whatever it says
                 self._event(part, message)
-        self._raise_failure()
-        for part, messages in batches.items():
-            self._take(part, messages)
-        if batches:
-            self._down = None
-        now = time.monotonic()
-        self._learn_ends()
+        return batches
+
+    def _promise_quiet(self) -> None:
+        """Lets partitions to whose end this host has read promise a time."""
         paused = () if self._alignment is None else self._alignment.paused
         self._quiet.look(list(self._feeds.values()), self._guarded, paused)
+
+    def _keep_up(self, now: float) -> None:
+        """Does what is due by now, whether or not messages came."""
         self._flush(feed for feed in self._feeds.values() if feed.due(now))
         if now - self._told_group_at >= GROUP_SECONDS:
             self._told_group_at = now

@@ -66,4 +66,5 @@ def _loaded(version: str, content: bytes) -> Any:
             f"{socket.gethostname()} spark-rowtime {there} for {sys.executable}. Install it there: pip install "
             f"spark-rowtime=={version}. Or ship an environment that has it with spark.archives."
         )
+    importlib.import_module("spark_rowtime.spark.worker_process").settle()
     return pickle.loads(content)  # noqa: S301  (what the driver of this query has pickled)

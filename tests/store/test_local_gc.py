@@ -188,15 +188,24 @@ def test_writers_a_reader_and_a_collector_at_once(tmp_path: Path) -> None:
         store.close()
     """
     follow = """
+    from spark_rowtime.errors import StoreUnavailableError
+
+    def keep(at):  # a reader does not wait for long: it registers later
+        while True:
+            try:
+                return store.keep("follower", at)
+            except StoreUnavailableError:
+                pass
+
     store, at, count = open_local(path), EMPTY, 0
-    store.keep("follower", at)
+    keep(at)
     print("ready", flush=True)
     while count + sum(p.rejected for p in infos(store)) < 200:
         head = store.head()
         to = place(head.seq)
         count += len(read(store, at, to))
         at = to
-        store.keep("follower", at)
+        keep(at)
         store.gc(size=0)
     print(store.gc(size=0).kept_for, store.snapshot().readers[0].position == place(store.head().seq))
     """

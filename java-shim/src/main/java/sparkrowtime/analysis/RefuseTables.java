@@ -2,6 +2,7 @@ package sparkrowtime.analysis;
 
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -25,41 +26,51 @@ final class RefuseTables {
   }
 
   private static void check(LogicalPlan node, Definitions definitions) {
-    if (InTable.of(node) == null) {
+    InTable table = InTable.of(node);
+    if (table == null) {
       return;
     }
     LogicalPlan rows = ((Filter) node).child();
-    if (!(LateMark.time(((Filter) node).condition()) instanceof Attribute time)) {
-      throw new IllegalArgumentException(
-          "rowtime_in_time needs a column, not " + LateMark.time(((Filter) node).condition()).sql() + ". Select it under a"
-              + " name first.");
-    } else if (!time.dataType().equals(DataTypes.TimestampType)) {
-      throw RefuseTopics.refused(
-          time.name(), "the column has the type " + time.dataType().sql() + ". Cast it to TIMESTAMP, which has a time zone");
-    } else if (TopicBounds.leaf(rows) instanceof EventTimeWatermark) {
-      throw RefuseTopics.refused(
-          time.name(), "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark");
-    } else if (InTable.of(node).id() == null) {
-      throw RefuseTopics.refused(
-          time.name(),
-          RefuseTopics.source(TopicBounds.leaf(rows)) + " is below it. The bounds in the commits of a table are about the rows of"
-              + " that table, so only select, withColumn and where can be between its source, format(\"delta\") or"
-              + " format(\"iceberg\"), and punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"");
-    }
-    CaseInsensitiveStringMap options = options(TopicBounds.leaf(rows));
-    if (options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false)) {
-      throw RefuseTopics.refused(
-          time.name(),
-          "it is over a change feed, whose rows are updates and deletes, too. The bounds of a table are about the rows that are"
-              + " appended to it. Leave out readChangeFeed");
-    }
-    if (!options.getBoolean("failOnDataLoss", true)) {
-      throw RefuseTopics.refused(
-          time.name(),
-          "failOnDataLoss=false is below it. Rows whose commits were cleaned up before the query has read them would be missing"
-              + " from windows that are complete by the bound. Leave the option out");
+    Attribute time = column(((Filter) node).condition());
+    String problem = problem(table, rows, time);
+    if (problem != null) {
+      throw RefuseTopics.refused(time.name(), problem);
     }
     RefuseTopics.checkTime(time, rows, definitions);
+  }
+
+  private static Attribute column(Expression condition) {
+    if (LateMark.time(condition) instanceof Attribute time) {
+      return time;
+    }
+    throw new IllegalArgumentException(
+        "rowtime_in_time needs a column, not " + LateMark.time(condition).sql() + ". Select it under a name first.");
+  }
+
+  /** What of the column, or below it, is not as it must be, and what to do; null: nothing. */
+  private static String problem(InTable table, LogicalPlan rows, Attribute time) {
+    LogicalPlan leaf = TopicBounds.leaf(rows);
+    if (!time.dataType().equals(DataTypes.TimestampType)) {
+      return "the column has the type " + time.dataType().sql() + ". Cast it to TIMESTAMP, which has a time zone";
+    } else if (leaf instanceof EventTimeWatermark) {
+      return "withWatermark, or another punctuate, is below it. Leave that out: the bounds are the watermark";
+    } else if (table.id() == null) {
+      return RefuseTopics.source(leaf) + " is below it. The bounds in the commits of a table are about the rows of that table, so"
+          + " only select, withColumn and where can be between its source, format(\"delta\") or format(\"iceberg\"), and"
+          + " punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"";
+    }
+    return problem(options(leaf));
+  }
+
+  private static String problem(CaseInsensitiveStringMap options) {
+    if (options.getBoolean("readChangeFeed", false) || options.getBoolean("readChangeData", false)) {
+      return "it is over a change feed, whose rows are updates and deletes, too. The bounds of a table are about the rows that"
+          + " are appended to it. Leave out readChangeFeed";
+    } else if (!options.getBoolean("failOnDataLoss", true)) {
+      return "failOnDataLoss=false is below it. Rows whose commits were cleaned up before the query has read them would be missing"
+          + " from windows that are complete by the bound. Leave the option out";
+    }
+    return null;
   }
 
   private static CaseInsensitiveStringMap options(LogicalPlan leaf) {
