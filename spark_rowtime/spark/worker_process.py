@@ -23,12 +23,13 @@ def settle() -> None:
 
 def _if_changed(finder: zipimporter) -> Callable[[], None]:
     """Returns what reads the list of files again if the archive is another one by then."""
-    known = [_file(finder.archive)]
+    known: tuple[int, int, int] | None = None  # the list may be of an earlier one than is there now
 
     def invalidate_caches() -> None:
+        nonlocal known
         now = _file(finder.archive)
-        if now is None or now != known[0]:
-            known[0] = now
+        if now is None or now != known:
+            known = now
             zipimporter.invalidate_caches(finder)
 
     return invalidate_caches

@@ -10,8 +10,8 @@ from tests.lakehouse.orders import hourly, late
 from tests.lakehouse.test_watched_tables import (
     ELEVEN,
     LATENESS,
-    TEN,
     floors,
+    lost,
     test_a_commit_counts_once_it_is_read_entirely,
     test_a_time_that_is_computed_is_refused,
     test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness,
@@ -37,20 +37,15 @@ def orders(iceberg: IcebergOrders) -> IcebergOrders:
 
 def test_a_batch_that_runs_again_has_its_floor(orders: IcebergOrders) -> None:
     """And goes on with it, in the next run and where all snapshots that were read have expired."""
-    orders.put(("10:50", "a"))
-    with orders.observed(hourly(watched(orders))) as query:
-        query.step()
-        orders.put(("11:40", "a"))
-        assert query.step() == [(TEN, "a", 1)]
-        first, promised, before = query.batches[query.last], query.promised, floors(query)
-    batch = query.lose_commit()
-    orders.put(("10:50", "late"))
+    before = lost(orders)
     orders.call("rewrite_data_files", "options => map('min-input-files', '2')")
     orders.put(("11:15", "a"))
     with orders.observed(hourly(watched(orders))) as query:
         query.step()
-        assert (query.batches[batch], query.promises[batch]) == (first, promised)
-        assert set(floors(query)[len(before) :]) == {before[-1]}, "earlier rows, and a compaction, move nothing"
+        assert (query.batches[before.batch], query.promises[before.batch]) == (before.rows, before.promised)
+        assert set(floors(query)[len(before.floors) :]) == {before.floors[-1]}, (
+            "earlier rows, and a compaction, move nothing"
+        )
         assert sum(late(query).values()) == 1
     orders.expire()
     with orders.observed(hourly(watched(orders))) as query:

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from deltalake import DeltaTable
@@ -56,21 +56,36 @@ def test_rows_below_it_are_late_and_kept(orders: Orders) -> None:
     assert [row.k for row in orders.kept().collect()] == ["x"]
 
 
-def test_a_batch_that_runs_again_has_its_floor_after_the_log_was_cleaned_up(orders: Orders) -> None:
+class Lost(NamedTuple):
+    """A batch whose commit is lost: its number, rows and promise, and the floors that were logged by then."""
+
+    batch: int
+    rows: list[Any]
+    promised: dict[str, str]
+    floors: list[int | None]
+
+
+def lost(orders: Orders) -> Lost:
+    """A batch that has closed a window; a late row comes after it."""
     orders.put(("10:50", "a"))
     with orders.observed(hourly(watched(orders))) as query:
         query.step()
         orders.put(("11:40", "a"))
         assert query.step() == [(TEN, "a", 1)]
-        first, promised, before = query.batches[query.last], query.promised, floors(query)
+        rows, promised, logged = query.batches[query.last], query.promised, floors(query)
     batch = query.lose_commit()
     orders.put(("10:50", "late"))
+    return Lost(batch, rows, promised, logged)
+
+
+def test_a_batch_that_runs_again_has_its_floor_after_the_log_was_cleaned_up(orders: Orders) -> None:
+    before = lost(orders)
     DeltaTable(orders.path).create_checkpoint()
     Path(orders.path, "_delta_log", f"{1:020}.json").unlink()
     with orders.observed(hourly(watched(orders))) as query:
         query.step()
-        assert (query.batches[batch], query.promises[batch]) == (first, promised)
-        assert set(floors(query)[len(before) :]) == {before[-1]}, "a commit of earlier rows moves nothing"
+        assert (query.batches[before.batch], query.promises[before.batch]) == (before.rows, before.promised)
+        assert set(floors(query)[len(before.floors) :]) == {before.floors[-1]}, "a commit of earlier rows moves nothing"
         orders.put(("12:30", "a"))
         assert query.step() == [(ELEVEN, "a", 1)]
 

@@ -16,6 +16,17 @@ def write(archive: Path, *modules: str) -> None:
             file.writestr(f"{name}.py", f"NAME = {name!r}")
 
 
+def test_a_change_before_the_first_task_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = tmp_path / "modules.zip"
+    write(archive, "rowtime_before")
+    monkeypatch.syspath_prepend(str(archive))
+    assert importlib.import_module("rowtime_before").NAME == "rowtime_before"
+    write(archive, "rowtime_before", "rowtime_after")
+    settle()
+    importlib.invalidate_caches()
+    assert importlib.import_module("rowtime_after").NAME == "rowtime_after"
+
+
 def test_a_list_of_files_is_read_again_if_the_archive_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -24,6 +35,7 @@ def test_a_list_of_files_is_read_again_if_the_archive_has_changed(
     monkeypatch.syspath_prepend(str(archive))
     assert importlib.import_module("rowtime_first").NAME == "rowtime_first"
     settle()
+    importlib.invalidate_caches()
     lists = zipimport._zip_directory_cache  # type: ignore[attr-defined]
     before = lists[str(archive)]
     importlib.invalidate_caches()

@@ -14,13 +14,13 @@ final class IcebergTimes {
    * @param column the number of the column; null where it has none
    */
   static CommitLog.FileTime of(Object file, Integer column) {
-    ByteBuffer bound = (ByteBuffer) of(file, "upperBounds", column);
+    ByteBuffer bound = (ByteBuffer) statistic(file, "upperBounds", column);
     Object rows = ByName.call(file, "recordCount");
-    boolean isEmpty = rows.equals(0L) || rows.equals(of(file, "nullValueCounts", column));
+    boolean isEmpty = rows.equals(0L) || rows.equals(statistic(file, "nullValueCounts", column));
     return new CommitLog.FileTime(bound == null ? null : Long.valueOf(micros(bound)), bound != null || isEmpty);
   }
 
-  private static Object of(Object file, String statistics, Integer column) {
+  private static Object statistic(Object file, String statistics, Integer column) {
     Map<?, ?> found = (Map<?, ?>) ByName.call(file, statistics);
     return found == null ? null : found.get(column);
   }

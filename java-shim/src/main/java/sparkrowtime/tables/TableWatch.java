@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory;
  * Derives the bounds of a table in whose commits nobody writes any: the largest time that its rows have had so far, less the
  * lateness that the user declares.
  *
- * <p>Law: the floor is a part of the offset, which Spark logs ({@link LoggedFloor}). So a batch that runs again has the floor
+ * <p>Law: the floor is a part of the offset, which Spark logs ({@link TableOffset}). So a batch that runs again has the floor
  * that it had, whatever has become of the table's log, and the floor never falls. A file without statistics of the column counts
  * for nothing.
  */
