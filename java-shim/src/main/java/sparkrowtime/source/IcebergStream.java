@@ -125,7 +125,7 @@ final class IcebergStream extends TableSource
 
   @Override
   public Offset initialOffset() {
-    return stream.initialOffset();
+    return withFloor(stream.initialOffset(), null);
   }
 
   @Override

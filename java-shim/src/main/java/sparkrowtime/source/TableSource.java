@@ -21,6 +21,9 @@ import sparkrowtime.tables.TableWatch;
 
 /** What the sources of tables of each format have in common. Spark calls them in the query's thread. */
 abstract class TableSource implements TableStream, ReportsSourceMetrics {
+  private static final String DERIVED = "derived from the times of rows (watch)";
+  private static final String COMMITTED = "in the table's commits";
+
   private final CommitLog log;
   private final String number;
   private final TableBounds bounds;
@@ -67,14 +70,35 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
   final BoundedQuery query(Offset reached) {
     BoundedQuery query = BoundedQuery.running();
     query.install();
-    if (!begun && reached != null && floor(reached.json()) == null && bounds.isCleaned() && query.watermark() > 0) {
+    if (!begun && reached != null) {
+      requireSameBounds(reached.json());
+      requireBound(reached.json(), query);
+    }
+    begun = true;
+    return query;
+  }
+
+  /** A query that goes on with the bounds of another kind would give out another watermark than its results have. */
+  private void requireSameBounds(String reached) {
+    boolean derived = TableOffset.isWatched(reached);
+    if (derived == (watch != null)) {
+      return;
+    }
+    if (TableOffset.floor(reached) != null || bounds.floorBehind(passed(reached)) != null) {
+      throw new IllegalArgumentException(
+          "This query has run with bounds that were " + (derived ? DERIVED : COMMITTED) + ", and is started again with those "
+              + (derived ? COMMITTED : DERIVED) + ". What is late, and which windows are final, differs between both. Call"
+              + " punctuate as before, or start the query with a new checkpointLocation and a new output.");
+    }
+  }
+
+  private void requireBound(String reached, BoundedQuery query) {
+    if (floor(reached) == null && bounds.isCleaned() && query.watermark() > 0) {
       throw new IllegalStateException(
           "DataLostError: this query has counted on a bound of " + log.table().name() + ", and the commit that has it is no"
               + " longer in the table: " + log.whyCleaned() + ". Start the query with a new checkpointLocation and a new output,"
               + " and let the drain or the query that writes the bounds commit more often than that.");
     }
-    begun = true;
-    return query;
   }
 
   /**
@@ -98,17 +122,24 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
 
   /** The end of a batch as Spark logs it. */
   private Offset logged(Offset start, Offset end) {
-    if (watch == null || end == null) {
-      return end;
+    if (end == null) {
+      return null;
+    } else if (watch == null) {
+      return withFloor(end, null);
     }
     long from = start == null ? -1 : passed(start.json());
     Long before = start == null ? null : TableOffset.floor(start.json());
-    return new SerializedOffset(TableOffset.withFloor(end.json(), watch.floor(before, from, passed(end.json()))));
+    return withFloor(end, watch.floor(before, from, passed(end.json())));
+  }
+
+  /** An offset of the format's own source as Spark logs it, with the floor where one is derived. */
+  final Offset withFloor(Offset offset, Long floor) {
+    return new SerializedOffset(watch == null ? offset.json() : TableOffset.withFloor(offset.json(), floor));
   }
 
   /** An offset as the format's own source has it. */
   final Offset ofFormat(Offset offset) {
-    return watch == null || offset == null ? offset : ofFormat(TableOffset.withoutFloor(offset.json()));
+    return offset == null ? null : ofFormat(TableOffset.withoutFloor(offset.json()));
   }
 
   /** The same from its text. */
@@ -116,7 +147,7 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
 
   @Override
   public final Offset deserializeOffset(String json) {
-    return watch == null ? ofFormat(json) : new SerializedOffset(json);
+    return new SerializedOffset(json);
   }
 
   @Override

@@ -7,22 +7,34 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import sparkrowtime.support.ShimMismatch;
 import sparkrowtime.support.Shown;
 
-/** An offset of a table's source in Spark's log: what the format's own source has written, and a floor that was derived. */
+/**
+ * An offset of a table's source in Spark's log: what the format's own source has written, and the floor where one is derived,
+ * which is null as long as there is none.
+ */
 public final class TableOffset {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String FLOOR = "rowtime.floor";
 
   private TableOffset() {}
 
-  /** The floor in an offset, in microseconds; null without one. */
-  public static Long floor(String json) {
-    JsonNode floor = parsed(json).get(FLOOR);
-    return floor == null ? null : Long.valueOf(floor.asLong());
+  /** Whether the floor at it was derived. */
+  public static boolean isWatched(String json) {
+    return parsed(json).has(FLOOR);
   }
 
-  /** The offset with a floor, or with none if that is null. */
+  /** The floor in an offset, in microseconds; null without one. */
+  public static Long floor(String json) {
+    JsonNode floor = parsed(json).path(FLOOR);
+    return floor.isIntegralNumber() ? Long.valueOf(floor.asLong()) : null;
+  }
+
+  /**
+   * The offset with the floor that was derived at it.
+   *
+   * @param floor in microseconds; null for none
+   */
   public static String withFloor(String json, Long floor) {
-    return floor == null ? json : parsed(json).put(FLOOR, floor).toString();
+    return parsed(json).put(FLOOR, floor).toString();
   }
 
   /** The offset as the format's own source has written it. */
