@@ -75,10 +75,10 @@ pred ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound {
 }
 
 /* ---- Commands: a promise holds; it fails under each mutant; what it is about occurs. ---- */
-check ABoundWhoseCutsWereFoldedIsWeakerNeverWrong { no Mutant.rule implies ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7 steps
-run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_without_WeakestHold { Mutant.rule = WeakestHold and not ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7 steps
-run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_without_LastCut { Mutant.rule = LastCut and not ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7 steps
-run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_occurs { no Mutant.rule and eventually (some o: Offset | left[o] != whole[o]) } for 3 but 2 Producer, 2 Query, 7 steps
-check ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound { no Mutant.rule implies ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound } for 3 but 2 Producer, 2 Query, 7 steps
-run ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound_without_AllRegistered { Mutant.rule = AllRegistered and not ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound } for 3 but 2 Producer, 2 Query, 7 steps
-run ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound_occurs { no Mutant.rule and eventually (some p: Producer, q: Registered | fold[p] and some ahead[of.p & Sent, q.reached]) } for 3 but 2 Producer, 2 Query, 7 steps
+check ABoundWhoseCutsWereFoldedIsWeakerNeverWrong { no Mutant.rule implies ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7..7 steps
+run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_without_WeakestHold { Mutant.rule = WeakestHold and not ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7..7 steps
+run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_without_LastCut { Mutant.rule = LastCut and not ABoundWhoseCutsWereFoldedIsWeakerNeverWrong } for 3 but 2 Producer, 2 Query, 7..7 steps
+run ABoundWhoseCutsWereFoldedIsWeakerNeverWrong_occurs { no Mutant.rule and eventually (some o: Offset | left[o] != whole[o]) } for 3 but 2 Producer, 2 Query, 7..7 steps
+check ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound { no Mutant.rule implies ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound } for 3 but 2 Producer, 2 Query, 7..7 steps
+run ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound_without_AllRegistered { Mutant.rule = AllRegistered and not ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound } for 3 but 2 Producer, 2 Query, 7..7 steps
+run ABatchOfARegisteredQueryThatRunsAgainIsToldTheSameBound_occurs { no Mutant.rule and eventually (some p: Producer, q: Registered | fold[p] and some ahead[of.p & Sent, q.reached]) } for 3 but 2 Producer, 2 Query, 7..7 steps

@@ -78,9 +78,9 @@ pred NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore {
 }
 
 /* ---- Commands: a promise holds; it fails under each mutant; what it is about occurs. ---- */
-check NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore { no Mutant.rule implies NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8 steps
-run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_CutBehindMessages { Mutant.rule = CutBehindMessages and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8 steps
-run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_PromiseKept { Mutant.rule = PromiseKept and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8 steps
-run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_CutReached { Mutant.rule = CutReached and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8 steps
-run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_Weakest { Mutant.rule = Weakest and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8 steps
-run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_occurs { no Mutant.rule and eventually (some q: Query, m: Written | q.told != times/first and offsets/gte[m.at, q.readTo]) } for 3 but 1 Query, 8 steps
+check NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore { no Mutant.rule implies NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8..8 steps
+run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_CutBehindMessages { Mutant.rule = CutBehindMessages and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8..8 steps
+run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_PromiseKept { Mutant.rule = PromiseKept and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8..8 steps
+run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_CutReached { Mutant.rule = CutReached and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8..8 steps
+run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_without_Weakest { Mutant.rule = Weakest and not NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore } for 3 but 1 Query, 8..8 steps
+run NoMessageLiesBelowTheBoundThatIsToldAtItsOffsetOrBefore_occurs { no Mutant.rule and eventually (some q: Query, m: Written | q.told != times/first and offsets/gte[m.at, q.readTo]) } for 3 but 1 Query, 8..8 steps

@@ -78,8 +78,9 @@ class _Module:
         steps = [part for number, step in enumerate(self._trace.steps) for part in self._parts(number, step)]
         commits = 1 + sum(step.what in (LANDED, REPEATED, AGAIN) for step in self._trace.steps)
         epochs = 2 + sum(step.what == JOINED for step in self._trace.steps)
+        states = len(steps) + 1
         sizes = {"Producer": self._producers, "Process": self._processes, "Time": self._times, "Row": self._rows}
-        scope = f"exactly {commits + 1} Number, exactly {epochs} Epoch, 1 Reader, {len(steps) + 1} steps, " + ", ".join(
+        scope = f"exactly {commits + 1} Number, exactly {epochs} Epoch, 1 Reader, {states}..{states} steps, " + ", ".join(
             f"{len(atoms)} {name}" for name, atoms in sizes.items()
         )
         of = (f"{_process(p)}.of = {_producer(of)}" for p, of in self._processes.items())
