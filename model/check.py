@@ -6,9 +6,9 @@ The commands of a model have names. ``check PROMISE`` must find no counterexampl
 find one, since the promise needs the rule, and ``run PROMISE_occurs`` must find a life in which the promise matters.
 Exit code 1: one of these is not so.
 
-A command asks for lives of just so many states (``9..9 steps``). Such a life ends in a loop, and one of fewer states becomes
-one of more where the loop begins a state later; so it finds what it would find among all lives up to that length, in half
-of the time.
+A command asks for lives of just so many states (``9..9 steps``). Such a life ends in a loop, and one of fewer states
+becomes one of more where the loop begins a state later; so it finds what it would find among all lives up to that
+length, in half of the time.
 """
 
 import json

@@ -80,9 +80,9 @@ class _Module:
         epochs = 2 + sum(step.what == JOINED for step in self._trace.steps)
         states = len(steps) + 1
         sizes = {"Producer": self._producers, "Process": self._processes, "Time": self._times, "Row": self._rows}
-        scope = f"exactly {commits + 1} Number, exactly {epochs} Epoch, 1 Reader, {states}..{states} steps, " + ", ".join(
-            f"{len(atoms)} {name}" for name, atoms in sizes.items()
-        )
+        names = [f"{len(atoms)} {name}" for name, atoms in sizes.items()]
+        numbers = f"exactly {commits + 1} Number, exactly {epochs} Epoch"
+        scope = ", ".join([numbers, "1 Reader", f"{states}..{states} steps", *names])
         of = (f"{_process(p)}.of = {_producer(of)}" for p, of in self._processes.items())
         order = (f"{name}.(times/next) = {after}" for name, after in zip(*self._ordered(), strict=False))
         return "\n".join(

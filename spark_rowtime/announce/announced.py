@@ -8,7 +8,7 @@ from typing import Any
 from spark_rowtime.announce.progress import Progress, warn_of_other_readers
 from spark_rowtime.announce.table_progress import TableProgress
 from spark_rowtime.calendar import Calendar
-from spark_rowtime.drain.kafka.topic_bounds import TopicBounds
+from spark_rowtime.drain.kafka.bound_reader import BoundReader
 from spark_rowtime.drain.sink import PLUGINS
 from spark_rowtime.drain.tables.open import read_table_properties
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
@@ -62,7 +62,7 @@ class Announced:
         if not self._is_topic:
             yield lambda: read_table_properties(self._path), reader
             return
-        with closing(TopicBounds(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
+        with closing(BoundReader(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
             of_topics = f"{reader} of topic "
             known = [one.name for one in kept.snapshot().readers if one.name.startswith(of_topics)]
             if known and of_topics + topic.id not in known:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.drain.kafka import topic_bounds
-from spark_rowtime.drain.kafka.topic_bounds import TopicBounds
+from spark_rowtime.drain.kafka import bound_reader
+from spark_rowtime.drain.kafka.bound_reader import BoundReader
 from spark_rowtime.kafka.address import topic_address
 from tests.kafka.test_out import DAY, more
 from tests.kafka.topics import drain
@@ -49,9 +49,9 @@ def test_the_bound_of_the_topic_counts_up_to_its_last_row(kafka: Any, stream: st
 def test_every_partition_must_have_a_bound_and_others_messages_give_none(
     kafka: Any, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_bounds, "FIRST_WINDOW", 2)
+    monkeypatch.setattr(bound_reader, "FIRST_WINDOW", 2)
     topic = kafka.topic()
-    reader = TopicBounds(topic_address(f"kafka://{kafka.bootstrap}/{topic}"), {})
+    reader = BoundReader(topic_address(f"kafka://{kafka.bootstrap}/{topic}"), {})
     assert reader.properties() == {}
     drain(kafka.bootstrap, stream, topic)
     said = {"rowtime.bound": DAY.format("11:00"), "rowtime.strict": "false"}
@@ -62,7 +62,7 @@ def test_every_partition_must_have_a_bound_and_others_messages_give_none(
     broken = [{"value": b"{}", "partition": 1, "headers": [("rowtime.bound", value)]} for value in (b"2026-13", None)]
     kafka.send(topic, broken)
     assert reader.properties() == said, "what was found before stays"
-    fresh = TopicBounds(topic_address(f"kafka://{kafka.bootstrap}/{topic}"), {})
+    fresh = BoundReader(topic_address(f"kafka://{kafka.bootstrap}/{topic}"), {})
     assert fresh.properties() == said, "it looks further back, until it finds one"
     for partition in range(3):
         kafka.send(topic, [{"value": b'{"resolved":"1767614400000000000.0000000000"}', "partition": partition}])

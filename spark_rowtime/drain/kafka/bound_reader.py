@@ -1,4 +1,4 @@
-"""TopicBounds: the bound of a topic, as its messages say it: up to which time every partition is complete."""
+"""BoundReader: the bound of a topic, as its messages say it: up to which time every partition is complete."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -23,7 +23,7 @@ _BATCH_MESSAGES, _STEP_SECONDS = 10_000, 0.05
 _ADVICE = "Announce the topic again once that is mended; that continues where it was."
 
 
-class TopicBounds:
+class BoundReader:
     """Reads the bound of one topic: the least over its partitions of the last bound in each.
 
     Law (*weaker*): a partition without a bound, and a message that cannot be understood, give no bound.
