@@ -2,11 +2,11 @@
 
 from spark_rowtime.store.base import Position, Slice
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.log import ends
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
-_ENDS = "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM events"
 _NOT_INDEXED = (
     "SELECT e.seq FROM events e NOT INDEXED WHERE e.seq > ? AND e.seq <= ? AND e.width IS NOT NULL "
     "AND NOT EXISTS (SELECT 1 FROM events i INDEXED BY spans "
@@ -32,7 +32,7 @@ class IndexedTrains:
         """Raises Damaged if the index lacks a train, or the log an event, that ``position`` may need."""
         if position.cut is None or (self._covers(position.cut) and position.seq <= self._last):
             return
-        begin, end = self._catalog.execute(_ENDS).fetchone()
+        begin, end = ends(self._catalog)
         if self._cut is None:
             self._first = self._last = min(position.seq, end)
         if not self._covers(position.cut):
@@ -60,7 +60,7 @@ class IndexedTrains:
         if after >= upto:
             return
         missing = self._catalog.execute(_NOT_INDEXED, (after, upto)).fetchone()
-        if not all_there(self._catalog, after, upto) and self._catalog.execute(_ENDS).fetchone()[0] <= after:
+        if not all_there(self._catalog, after, upto) and ends(self._catalog)[0] <= after:
             raise Damaged(f"events between seq {after} and {upto} are missing from the log")
         if missing is not None:
             raise Damaged(f"train {missing[0]} is missing from the index of the log")

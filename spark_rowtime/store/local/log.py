@@ -10,6 +10,8 @@ from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.short_repr import short_repr
 
 EMPTY = Head(0, None, None, 0)
+_ENDS = "SELECT COALESCE((SELECT MIN(seq) FROM events), 1), COALESCE((SELECT MAX(seq) FROM events), 0)"
+"""Two look-ups. For both aggregates in one SELECT SQLite reads the whole table."""
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 _TOTALS = (
     "SELECT COALESCE(SUM(accepted), 0) + COALESCE((SELECT forgotten_accepted FROM producer_totals), 0), "
@@ -94,6 +96,12 @@ class Log:
     def last(self) -> Head:
         """The end of the log after :meth:`catch_up` and all events appended since."""
         return self._head
+
+
+def ends(catalog: Catalog) -> tuple[int, int]:
+    """Returns the first and the last event of the log; (1, 0) if it has none. Its cost does not grow with the log."""
+    first, last = catalog.execute(_ENDS).fetchone()
+    return first, last
 
 
 def _train_columns(train: Staged) -> tuple[object, ...]:

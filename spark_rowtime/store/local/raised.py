@@ -5,10 +5,9 @@ from typing import Any
 
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.log import ends
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.types.timestamps import LEAST
-
-_ENDS = "SELECT COALESCE(MIN(seq), 1), COALESCE(MAX(seq), 0) FROM events"
 
 
 def raised(catalog: Catalog, bound: int) -> BoundOrigin | None:
@@ -30,7 +29,7 @@ def _first_at(catalog: Catalog, bound: int) -> tuple[tuple[Any, ...] | None, boo
 
     The stream's bound never falls, so the event is found by bisection.
     """
-    first, last = catalog.execute(_ENDS).fetchone()
+    first, last = ends(catalog)
     seqs = range(first, last + 1)
     at = bisect_left(seqs, bound, key=lambda seq: _floor(_event(catalog, seq)))
     if at == len(seqs):

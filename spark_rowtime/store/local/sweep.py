@@ -10,6 +10,7 @@ from pathlib import Path
 
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, remove, there
+from spark_rowtime.store.local.log import ends
 from spark_rowtime.store.local.segment import open_locked, size_of_header
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
@@ -30,15 +31,13 @@ class NamedSegments:
 
     def read(self) -> bool:
         """Reads the next portion of the log. Returns whether there may be more."""
-        first, last = self._catalog.execute(
-            "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM events"
-        ).fetchone()
+        first, last = ends(self._catalog)
         start = max(self.upto, first - 1)
         end = min(start + _PORTION_EVENTS, last)
         self._last.update(self._catalog.execute(_NAMED, (start, end)).fetchall())
         self._last = {name: seq for name, seq in self._last.items() if seq > first}
         self.upto = max(self.upto, end)
-        return bool(end < last)
+        return end < last
 
     def others(self, stream: Path) -> list[str]:
         """Returns the segments that the log up to ``upto`` does not name."""
