@@ -72,7 +72,7 @@ def test_a_call_that_is_not_taken_is_repeated_before_the_next(server: Server, tr
     assert taken(server) == ["09", "10", "11"]
 
 
-def test_repetitions_wait_longer_and_longer_and_begin_anew_with_the_next_hour(server: Server) -> None:
+def test_repetitions_wait_longer_and_longer_and_start_again_with_the_next_hour(server: Server) -> None:
     server.script.extend([Say(500), Say(502), Say(503), Say(), Say(500)])
     assert announce(three_hours(), server.url) == (["09", "10", "11"], [1.0, 2.0, 4.0, 1.0])
 

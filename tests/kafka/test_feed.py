@@ -147,7 +147,7 @@ def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path
 
 
 @pytest.mark.long
-def test_messages_that_are_no_rows_of_a_topic_that_was_made_anew(kafka: Any, tmp_path: Path) -> None:
+def test_messages_that_are_no_rows_of_a_topic_that_was_created_again(kafka: Any, tmp_path: Path) -> None:
     """They lie at offsets that the stream of such messages has of the old topic."""
     topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
     for name in ("old", "new"):

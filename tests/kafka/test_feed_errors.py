@@ -43,7 +43,7 @@ def test_what_is_no_name_of_a_topic(kafka: Any, tmp_path: Path, name: str) -> No
         read(kafka, tmp_path / "s", name)
 
 
-def test_a_topic_that_was_deleted_and_made_anew(kafka: Any, tmp_path: Path) -> None:
+def test_a_topic_that_was_deleted_and_created_again(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(n) for n in range(3)])
     read(kafka, tmp_path / "s", topic)

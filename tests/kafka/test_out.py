@@ -181,7 +181,7 @@ def test_a_topic_that_is_deleted_while_a_drain_runs_is_an_error(kafka: Any, stre
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
-def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(
+def test_a_topic_that_was_created_again_is_an_error_until_it_is_wanted(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "SETTLE_SECONDS", 0.2)
@@ -202,7 +202,7 @@ def test_a_topic_that_was_made_anew_is_an_error_until_it_is_wanted(
 
 
 @pytest.mark.parametrize("behind", [1, 3])
-def test_a_topic_that_was_made_anew_gets_all_rows_though_a_broker_answers_with_the_old_one(
+def test_a_topic_that_was_created_again_gets_all_rows_though_a_broker_answers_with_the_old_one(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, behind: int
 ) -> None:
     """A broker whose metadata are behind the controller's answers with the id of the deleted topic."""

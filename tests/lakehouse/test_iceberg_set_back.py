@@ -1,4 +1,4 @@
-"""Iceberg tables that others roll back, replace, make anew or let expire, under a query that counts on their bounds."""
+"""Iceberg tables that others roll back, replace, create again or let expire, under a query that uses their bounds."""
 
 from typing import Any
 
@@ -39,16 +39,16 @@ def test_a_query_over_a_table_that_was_rolled_back_is_refused(iceberg: IcebergOr
         assert query.step() == [("10:40", "a")]
 
 
-def test_a_table_that_is_made_anew_is_refused(iceberg: IcebergOrders) -> None:
+def test_a_table_that_is_created_again_is_refused(iceberg: IcebergOrders) -> None:
     iceberg.put(("10:10", "a"), bound="10:10")
     with iceberg.observed(iceberg.rows()) as query:
         query.step()
         iceberg.again()
         iceberg.put(("10:20", "a"), bound="10:20")
-        refused(query, "DataLostError", "it was made anew")
+        refused(query, "DataLostError", "it was created again")
     iceberg.sql("REFRESH TABLE ORDERS")  # Spark's catalog keeps the former one for a while
     with iceberg.observed(iceberg.rows()) as query:
-        refused(query, "DataLostError", "or the table was made anew")
+        refused(query, "DataLostError", "or the table was created again")
 
 
 def test_a_table_that_is_replaced_is_refused(iceberg: IcebergOrders) -> None:

@@ -81,7 +81,7 @@ def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pi
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN
 
 
-def test_a_sink_that_has_gone_is_not_made_anew(pipe: Pipe, source) -> None:
+def test_a_sink_that_has_gone_is_not_created_again(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     run(pipe)
     kept = pipe.folder / "kept"

@@ -287,7 +287,7 @@ def test_a_fork_waits_for_calls_of_other_threads(
     assert rt.describeStream(place[0]).rows == 3
 
 
-def test_a_stream_that_was_deleted_after_a_fork_is_not_made_anew(place: tuple[str, str]) -> None:
+def test_a_stream_that_was_deleted_after_a_fork_is_not_created_again(place: tuple[str, str]) -> None:
     """The parent closed its connection for the fork, so nothing kept others from deleting the stream."""
     sink = rt.openSink(place[0], producer="parent")
     forking.send(sink, place[1], "parent")

@@ -64,7 +64,7 @@ def test_only_the_last_stream_is_kept(path: str, postgres: PostgresServer) -> No
         assert [kept.path for kept in stores._KEPT] == [name]
 
 
-def test_a_stream_that_was_created_again_is_opened_anew(path: str) -> None:
+def test_a_stream_that_was_created_again_is_opened_again(path: str) -> None:
     with open_kept_store(path) as store:
         before = store.stream
     delete_store(path, force=True)

@@ -157,7 +157,7 @@ def expire_all_but_the_newest_and_metadata(orders: Lake, keepsParents: bool) -> 
 
 
 @pytest.mark.parametrize("drains", [1, 2])
-def test_a_table_that_was_rolled_back_to_before_its_first_drain_begins_anew(orders: Lake, drains: int) -> None:
+def test_a_table_that_was_rolled_back_to_before_its_first_drain_starts_again(orders: Lake, drains: int) -> None:
     opened(orders, "iceberg").close()
     append_beside(orders, "iceberg", none_of(orders, "iceberg"))
     before = iceberg().current_snapshot().snapshot_id
@@ -230,7 +230,7 @@ def test_a_table_that_was_overwritten_before_its_first_drain_is_as_any(orders: L
 
 
 @pytest.mark.parametrize("versions", [-1, 0, 3])
-def test_a_delta_table_made_anew_under_a_running_drain_gets_nothing_of_it(orders: Lake, versions: int) -> None:
+def test_a_delta_table_created_again_under_a_running_drain_gets_nothing_of_it(orders: Lake, versions: int) -> None:
     """Also where the new table has come to the very version that the drain knows."""
     fill(orders.stream, range(10, 12))
     sink = opened(orders, "delta")
@@ -248,7 +248,7 @@ def test_a_delta_table_made_anew_under_a_running_drain_gets_nothing_of_it(orders
     assert orders.numbers("delta") == list(range(10, 14))
 
 
-def test_an_iceberg_table_made_anew_under_a_running_drain_gets_nothing_of_it(orders: Lake) -> None:
+def test_an_iceberg_table_created_again_under_a_running_drain_gets_nothing_of_it(orders: Lake) -> None:
     from pyiceberg.catalog import load_catalog
 
     fill(orders.stream, range(10, 12))

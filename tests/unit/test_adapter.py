@@ -131,7 +131,7 @@ def test_an_adapter_that_comes_no_further_is_given_up(stream: str) -> None:
     assert producer(stream).status is Status.ATTACHED, "it holds the clock until it is mended"
 
 
-def test_the_delays_begin_anew_where_it_came_further(stream: str) -> None:
+def test_the_delays_start_again_where_it_came_further(stream: str) -> None:
     class Step(Minutes):
         def run(self, sink: Any) -> None:
             n = int(sink.checkpoint or 0)

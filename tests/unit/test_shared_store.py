@@ -136,7 +136,7 @@ def test_threads_with_a_sink_each(path: str) -> None:
     )
 
 
-def test_a_stream_that_was_created_again_is_opened_anew(path: str) -> None:
+def test_a_stream_that_was_created_again_is_opened_again(path: str) -> None:
     old = opened(path, 0, lease=None)
     shutil.rmtree(path)
     rt.createStream(path, SCHEMA)
@@ -150,7 +150,7 @@ def test_a_stream_that_was_created_again_is_opened_anew(path: str) -> None:
         old.abandon()
 
 
-def test_a_stream_that_was_altered_is_opened_anew(path: str) -> None:
+def test_a_stream_that_was_altered_is_opened_again(path: str) -> None:
     with opened(path, 0) as old:
         rt.alterStream(path, add="coupon STRING")
         with opened(path, 1) as new, opened(path, 2) as beside:

@@ -58,7 +58,7 @@ def test_a_batch_that_is_committed_again_is_there_once(path: str) -> None:
     assert bound.floor == us("11:00")
 
 
-def test_a_stream_that_is_gone_between_tasks_and_commit_is_not_made_anew(path: str) -> None:
+def test_a_stream_that_is_gone_between_tasks_and_commit_is_not_created_again(path: str) -> None:
     for number, seen in ((0, "of the tasks"), (1, "")):
         with pytest.raises(rt.DataLostError, match="no stream"):
             writer(path).commit([task(number, stream=seen)], number)

@@ -73,22 +73,22 @@ public final class IcebergLog extends CommitLog {
     try {
       ByName.call(table, "refresh");
     } catch (IllegalStateException e) {
-      throw anew(e);
+      throw createdAgain(e);
     }
   }
 
   /** Refuses a table whose source has failed, where what others have done with it is the reason. */
   public void requireSound(IcebergOffset read, RuntimeException failure) {
     if (ByName.is(failure, "org.apache.iceberg.exceptions.NoSuchTableException")) {
-      throw anew(failure);
+      throw createdAgain(failure);
     }
     refresh();
     requireFollows(read);
   }
 
-  private IllegalStateException anew(RuntimeException e) {
+  private IllegalStateException createdAgain(RuntimeException e) {
     return new IllegalStateException(
-        "DataLostError: " + name.name() + " is not the table any more that this query has read: it was made anew, or dropped ("
+        "DataLostError: " + name.name() + " is not the table any more that this query has read: it was created again, or dropped ("
             + e.getMessage() + "). " + AGAIN, e);
   }
 
@@ -207,7 +207,7 @@ public final class IcebergLog extends CommitLog {
             + (isThere
                 ? "which the rows of the table do not come from any more: it was rolled back or replaced (rollback_to_snapshot,"
                     + " set_current_snapshot, CREATE OR REPLACE TABLE). Set it to where it was"
-                : "which it does not have any more: the snapshot has expired, or the table was made anew. Let the query run more"
+                : "which it does not have any more: the snapshot has expired, or the table was created again. Let the query run more"
                     + " often than snapshots expire")
             + ". Or else: " + AGAIN);
   }
