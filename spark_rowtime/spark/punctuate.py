@@ -13,8 +13,8 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
+from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import to_interval
 
 TABLES = ("delta", "iceberg")
 """The formats of tables; a name has one before its colon, as in ``TableName``."""
@@ -61,10 +61,13 @@ def punctuate(
             ``.where("ts IS NOT NULL")``. With ``watch``, rows without a time are left out, as ``window`` does.
         bounds: Of a topic, the path of the rowtime stream with the bounds. Of a table nothing, or its name, which must
             be that of the table that is read: ``delta:PATH``, ``iceberg:CATALOG.NAMESPACE.TABLE`` as Spark names it.
-        watch: Of a table in whose commits nobody writes bounds, {"lateness": "1 hour"}: the bound is the largest time
-            of the rows so far less that, by the statistics that the table has of its files; no row is read for it. Of a
-            topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra ``kafka``)
-            while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
+        watch: Of a table in whose commits nobody writes bounds, what you know of it; no row is read for it.
+            {"lateness": "1 hour"}: the bound is the largest time of the rows so far less that, by the statistics that
+            the table has of its files. {"delay": "5 minutes"} with it: no row is committed later than this after its
+            time, so the bound is at least the latest time of the commits so far less that, also where no rows come.
+            {"bounds": "append-time", "delay": "5 minutes"}: the times of the commits alone. Without both, lateness
+            is 0. Of a topic, the bounds are derived from the topic itself: the driver hosts a ``KafkaWatch`` (pip extra
+            ``kafka``) while the query runs, and fails with it. The stream at ``bounds`` is created if there is none.
             These are arguments of ``KafkaWatch`` as texts, above all "lateness" and "delay". Servers, topics and
             security come from the Kafka source, and the field with the time from the expression of ``column``; where
             that is not known, "rowtime" names it. {}: each partition is in order. None: others send the bounds.
@@ -103,7 +106,7 @@ def punctuate(
     if bounds is None or _is_table(bounds):
         with _unless_in_pipeline():
             _check(df, column)
-        return _of_table(df, column, bounds, rejected, None if watch is None else _lateness(_texts(watch)))
+        return _of_table(df, column, bounds, rejected, NOTHING if watch is None else declared(_texts(watch)))
     _check(df, column)
     if rejected is not None:
         raise InvalidOptionError(
@@ -142,26 +145,14 @@ def _is_table(name: str) -> bool:
     return bool(colon) and kind in TABLES
 
 
-def _lateness(watch: dict[str, str]) -> str:
-    """How far a row of a table may lie below the largest one, as an interval of Spark."""
-    others = watch.keys() - {"lateness"}
-    if others:
-        raise InvalidOptionError(
-            f"watch of a table has lateness alone, and here {', '.join(sorted(others))}: the times are those of its "
-            "statistics. Of a topic, name the stream that gets the bounds.",
-            option="watch",
-        )
-    return f"{to_interval(watch.get('lateness'), 'lateness') or 0} microseconds"
-
-
-def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None, lateness: str | None) -> DataFrame:
+def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | None, watch: Declared) -> DataFrame:
     if rejected is not None and not _is_table(rejected):
         raise InvalidOptionError(
             f"rejected={rejected!r} is no table. Give delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE.", option="rejected"
         )
     time = f.col(f"`{column.replace('`', '``')}`")
     try:
-        return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected), f.lit(lateness)))
+        return df.where(f.call_function(_IN_TIME, time, f.lit(bounds), f.lit(rejected), *map(f.lit, watch)))
     except AnalysisException as error:
         if error.getCondition() != "UNRESOLVED_ROUTINE":
             raise

@@ -44,7 +44,7 @@ def test_refused_where_both_have_a_bound(orders: Orders, before: Reads, after: R
 def test_refused_where_the_commits_have_none(orders: Orders) -> None:
     begun(orders, watched, None)
     with orders.observed(committed(orders)) as query:
-        refused(query, "derived from the times of rows (watch), and is started again with those in the table's commits")
+        refused(query, "derived (watch), and is started again with those in the table's commits")
 
 
 @BOTH

@@ -127,8 +127,8 @@ def test_a_time_that_is_computed_is_refused(orders: Orders) -> None:
     computed = orders.observed(rt.punctuate(hours, "hour", watch=LATENESS), "computed")
     with pytest.raises(StreamingQueryException, match="over a time that is computed"), computed:
         computed.step()
-    with pytest.raises(rt.InvalidOptionError, match="lateness alone, and here delay"):
-        rt.punctuate(orders.read(), "ts", watch={**LATENESS, "delay": "1 minute"})
+    with pytest.raises(rt.InvalidOptionError, match="lateness, delay and bounds, and here maxAhead"):
+        rt.punctuate(orders.read(), "ts", watch={**LATENESS, "maxAhead": "1 day"})
 
 
 def test_a_table_with_column_mapping_is_refused(orders: Orders) -> None:

@@ -30,6 +30,7 @@ import scala.Tuple3;
 import scala.collection.immutable.Seq;
 import sparkrowtime.bounds.Origin;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.Declared;
 import sparkrowtime.tables.IcebergLog;
 import sparkrowtime.tables.InTable;
 import sparkrowtime.tables.TableName;
@@ -46,6 +47,7 @@ import sparkrowtime.topics.TopicBounds;
 public final class TableReads {
   private static final String FUNCTION = "rowtime_in_time";
   private static final int LATENESS = 3;
+  private static final int DELAY = 4;
 
   private TableReads() {}
 
@@ -56,10 +58,10 @@ public final class TableReads {
   }
 
   private static Expression call(Seq<Expression> arguments) {
-    if (arguments.isEmpty() || arguments.size() > 4) {
+    if (arguments.isEmpty() || arguments.size() > 5) {
       throw wrong("it has " + arguments.size() + " arguments");
     }
-    return call(new InTable(table(arguments, 1), table(arguments, 2), lateness(arguments)), List.of(arguments.head()));
+    return call(new InTable(table(arguments, 1), table(arguments, 2), declared(arguments)), List.of(arguments.head()));
   }
 
   /** The name of a table; null where it is not said. */
@@ -78,9 +80,13 @@ public final class TableReads {
     return said instanceof Literal literal && literal.value() == null ? null : said;
   }
 
+  private static Declared declared(Seq<Expression> arguments) {
+    return Declared.of(interval(arguments, LATENESS), interval(arguments, DELAY));
+  }
+
   /** The microseconds of an interval; null where none is said. */
-  private static Long lateness(Seq<Expression> arguments) {
-    Expression said = said(arguments, LATENESS);
+  private static Long interval(Seq<Expression> arguments, int place) {
+    Expression said = said(arguments, place);
     if (said == null) {
       return null;
     }
@@ -88,16 +94,17 @@ public final class TableReads {
         ? IntervalUtils.safeStringToInterval(value)
         : null;
     if (interval == null || interval.months != 0 || interval.days < 0 || interval.microseconds < 0) {
-      throw wrong("argument 4 is " + said.sql() + ", and no interval such as '1 hour' or '2 days'");
+      throw wrong("argument " + (place + 1) + " is " + said.sql() + ", and no interval such as '1 hour' or '2 days'");
     }
     return Math.addExact(Math.multiplyExact(interval.days, DateTimeConstants.MICROS_PER_DAY), interval.microseconds);
   }
 
   private static IllegalArgumentException wrong(String what) {
     return new IllegalArgumentException(
-        FUNCTION + " is for a time, the table of the rows, a table that keeps late rows, and how far a row may lie below the"
-            + " largest one. The last three may be left out or NULL: " + FUNCTION + "(ts, 'delta:/lake/orders',"
-            + " 'delta:/lake/late', '1 hour'), or 'iceberg:prod.shop.orders'. Here " + what + ".");
+        FUNCTION + " is for a time, the table of the rows, a table that keeps late rows, how far a row may lie below the largest"
+            + " one, and how long after its time it may be committed. The last four may be left out or NULL: " + FUNCTION
+            + "(ts, 'delta:/lake/orders', 'delta:/lake/late', '1 hour', '5 minutes'), or 'iceberg:prod.shop.orders'. Here " + what
+            + ".");
   }
 
   private static Invoke call(InTable mark, List<Expression> arguments) {

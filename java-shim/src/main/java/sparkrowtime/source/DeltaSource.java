@@ -48,7 +48,7 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
     Object log = ByName.call(source, "deltaLog");
     Configuration hadoop = (Configuration) ByName.call(log, "newDeltaHadoopConf");
     mark.requireOf(TableName.ofDelta((Path) ByName.call(log, "dataPath"), hadoop), hadoop);
-    if (mark.lateness() != null) {
+    if (mark.declared() != null && mark.declared().isOfRows()) {
       requireNames(log);
     }
     return new DeltaSource(source, checkpoint, new DeltaLog((Path) ByName.call(log, "logPath"), hadoop), mark);

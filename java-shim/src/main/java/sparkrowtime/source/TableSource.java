@@ -21,7 +21,7 @@ import sparkrowtime.tables.TableWatch;
 
 /** What the sources of tables of each format have in common. Spark calls them in the query's thread. */
 abstract class TableSource implements TableStream, ReportsSourceMetrics {
-  private static final String DERIVED = "derived from the times of rows (watch)";
+  private static final String DERIVED = "derived (watch)";
   private static final String COMMITTED = "in the table's commits";
 
   private final CommitLog log;

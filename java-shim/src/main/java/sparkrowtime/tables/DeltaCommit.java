@@ -22,6 +22,9 @@ final class DeltaCommit extends TableCommit {
   private static final String KEY = "commitInfo";
   private static final String ADD = "add";
 
+  /** The end of the year 9999. What is later is no time in milliseconds. */
+  private static final long LAST = 253_402_300_799_999L;
+
   private final String file;
   private final String text;
   private final JsonNode info;
@@ -93,6 +96,14 @@ final class DeltaCommit extends TableCommit {
   @Override
   String text() {
     return text;
+  }
+
+  /** The one of the table's feature, which rises from version to version, if it is there. */
+  @Override
+  Long time() {
+    JsonNode time = info.path(info.has("inCommitTimestamp") ? "inCommitTimestamp" : "timestamp");
+    boolean isTime = time.isIntegralNumber() && time.canConvertToLong() && time.asLong() >= 0 && time.asLong() <= LAST;
+    return isTime ? Long.valueOf(time.asLong() * 1_000) : null;
   }
 
   @Override

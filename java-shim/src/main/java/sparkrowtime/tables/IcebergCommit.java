@@ -91,6 +91,11 @@ final class IcebergCommit extends TableCommit {
   }
 
   @Override
+  Long time() {
+    return (Long) ByName.call(snapshot, "timestampMillis") * 1_000;
+  }
+
+  @Override
   String text() {
     return Long.toString(id());
   }

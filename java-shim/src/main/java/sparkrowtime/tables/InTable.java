@@ -15,7 +15,7 @@ public final class InTable extends LateMark {
 
   private final TableName bounds;
   private final TableName rejected;
-  private final Long lateness;
+  private final Declared declared;
   private final String column;
   private final StructType kept;
   private transient UnsafeProjection copy;
@@ -24,19 +24,18 @@ public final class InTable extends LateMark {
   /**
    * @param bounds how the user has named the table; null if not at all
    * @param rejected the table that keeps late rows; null for none
-   * @param lateness where bounds are derived from the times of rows: how far a row may lie below the largest one, in
-   *     microseconds; null where they are in the commits
+   * @param declared from what bounds are derived; null where they are in the commits
    */
-  public InTable(TableName bounds, TableName rejected, Long lateness) {
-    this(null, bounds, rejected, lateness, null, null, null);
+  public InTable(TableName bounds, TableName rejected, Declared declared) {
+    this(null, bounds, rejected, declared, null, null, null);
   }
 
   private InTable(
-      String id, TableName bounds, TableName rejected, Long lateness, String column, StructType kept, LateRows rows) {
+      String id, TableName bounds, TableName rejected, Declared declared, String column, StructType kept, LateRows rows) {
     super(id, rows);
     this.bounds = bounds;
     this.rejected = rejected;
-    this.lateness = lateness;
+    this.declared = declared;
     this.column = column;
     this.kept = kept;
   }
@@ -46,9 +45,9 @@ public final class InTable extends LateMark {
     return column;
   }
 
-  /** How far a row may lie below the largest one, where bounds are derived from that; otherwise null. */
-  public Long lateness() {
-    return lateness;
+  /** From what the bounds are derived; null where they are in the commits. */
+  public Declared declared() {
+    return declared;
   }
 
   /** Whether late rows are kept. */
@@ -88,12 +87,12 @@ public final class InTable extends LateMark {
    * @param rows the columns of its rows
    */
   public InTable of(String id, String column, StructType rows) {
-    return new InTable(id, bounds, rejected, lateness, column, rows, null);
+    return new InTable(id, bounds, rejected, declared, column, rows, null);
   }
 
   @Override
   public InTable keepingIn(LateRows rows) {
-    return new InTable(id(), bounds, rejected, lateness, column, kept, rows);
+    return new InTable(id(), bounds, rejected, declared, column, kept, rows);
   }
 
   /** Counts a late row. Returns false, so that it does not reach the operators. */

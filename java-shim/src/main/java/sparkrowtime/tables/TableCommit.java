@@ -24,6 +24,9 @@ abstract class TableCommit {
   /** Its name in the table's history. */
   abstract String operation();
 
+  /** When it was made, by the clock of its writer, in microseconds; null where it does not say so. */
+  abstract Long time();
+
   /** The text that tells the commit from one of another table at the same place. */
   abstract String text();
 

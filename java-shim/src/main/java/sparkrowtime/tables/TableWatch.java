@@ -5,43 +5,46 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Derives the bounds of a table in whose commits nobody writes any: the largest time that its rows have had so far, less the
- * lateness that the user declares.
+ * Derives the bounds of a table in whose commits nobody writes any, from what the user declares: the largest time that its rows
+ * have had so far, less the lateness, or the latest time of its commits so far, less the delay, whichever is later.
  *
  * <p>Law: the floor is a part of the offset, which Spark logs ({@link TableOffset}). So a batch that runs again has the floor
  * that it had, whatever has become of the table's log, and the floor never falls. A file without statistics of the column counts
- * for nothing.
+ * for nothing, and so does a commit without a time.
  */
 public final class TableWatch {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
 
-  /** Of how many commits the first batch of a query looks at the statistics, the newest ones. */
+  /** At how many commits the first batch of a query looks, the newest ones. */
   private static final int FIRST = 100;
 
   private final CommitLog log;
   private final String column;
-  private final long lateness;
-  private boolean warned;
+  private final Declared declared;
+  private boolean warnedOfFiles;
+  private boolean warnedOfCommits;
 
-  private TableWatch(CommitLog log, String column, long lateness) {
+  private TableWatch(CommitLog log, String column, Declared declared) {
     this.log = log;
     this.column = column;
-    this.lateness = lateness;
+    this.declared = declared;
   }
 
   /** What derives the bounds, where the user asks for it; null where they are in the commits. */
   public static TableWatch of(CommitLog log, InTable mark) {
-    if (mark.lateness() == null) {
+    Declared declared = mark.declared();
+    if (declared == null) {
       return null;
-    } else if (mark.column() == null) {
+    } else if (declared.isOfRows() && mark.column() == null) {
       throw refused("punctuate is over a time that is computed, of which the table has no statistics. Call it on the column");
     }
-    return new TableWatch(log, mark.column(), mark.lateness());
+    return new TableWatch(log, mark.column(), declared);
   }
 
   public static IllegalArgumentException refused(String why) {
     return new IllegalArgumentException(
-        "punctuate(..., watch={\"lateness\": ...}): " + why + ". Or let a drain or a query write bounds into the commits.");
+        "punctuate(..., watch={\"lateness\": ...}): " + why + ". Or take the times of the commits alone (watch={\"bounds\":"
+            + " \"append-time\", \"delay\": \"5 minutes\"}), or let a drain or a query write bounds into the commits.");
   }
 
   /**
@@ -52,29 +55,38 @@ public final class TableWatch {
    * @param to the last one that is passed at its end
    */
   public Long floor(Long floor, long from, long to) {
-    Long largest = null;
+    Long found = floor;
     long left = from < 0 ? FIRST : Long.MAX_VALUE;
     for (long at = to; at >= 0 && at != from && left > 0; at = log.before(at)) {
-      largest = later(largest, largest(at));
+      found = Declared.later(found, declared.floor(largest(at), committed(at)));
       left--;
     }
-    return later(floor, largest == null || largest <= lateness ? null : Long.valueOf(largest - lateness));
+    return found;
   }
 
-  /** The largest time of the rows that a commit has brought, in microseconds; null where that is not known. */
+  /** The largest time of the rows that a commit has brought, in microseconds; null where that is not known, or not needed. */
   private Long largest(long number) {
-    List<CommitLog.FileTime> times = log.times(number, column);
-    if (!warned && times.stream().anyMatch(time -> !time.isKnown())) {
-      warned = true;
+    List<CommitLog.FileTime> times = declared.isOfRows() ? log.times(number, column) : List.of();
+    if (!warnedOfFiles && times.stream().anyMatch(time -> !time.isKnown())) {
+      warnedOfFiles = true;
       LOG.warn(
           "Files of {} have no statistics of its column {}, so their rows do not move the bound. {} This is said once in a run.",
           log.named(number), column, log.wayToStatistics(column));
     }
-    return times.stream().map(CommitLog.FileTime::largest).reduce(null, TableWatch::later);
+    return times.stream().map(CommitLog.FileTime::largest).reduce(null, Declared::later);
   }
 
-  /** The later of two times, of which each may be null. */
-  private static Long later(Long one, Long other) {
-    return one == null || other != null && other > one ? other : one;
+  /** When a commit was made, in microseconds; null where that is not known, or not needed. */
+  private Long committed(long number) {
+    TableCommit commit = declared.isOfCommits() ? log.commit(number) : null;
+    Long time = commit == null ? null : commit.time();
+    if (commit != null && time == null && !warnedOfCommits) {
+      warnedOfCommits = true;
+      LOG.warn(
+          "The commit of {} does not say when it was made, so it does not move the bound by the delay. Let its writer write a"
+              + " commitInfo with the timestamp. This is said once in a run.",
+          log.named(number));
+    }
+    return time;
   }
 }
