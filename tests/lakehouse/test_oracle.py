@@ -7,6 +7,7 @@ import json
 import os
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,20 @@ def lively(commands: list[Any]) -> bool:
 class Life:
     """A table with a writer of bounds and others, and two queries: its rows, and its windows.
 
-    ``log`` has of each version its rows in the order of their files, and its bound; minutes count from ``START``.
+    ``log`` has of each commit its rows in the order of their files, and its bound, ``numbers`` the number under which
+    the table has it; minutes count from ``START``. While the queries run, each commit is a batch of both; those before
+    a start are one, or as many as the limit makes of them. So the same rows are late in both.
     """
 
-    def __init__(self, spark: Any, folder: Path, files: int) -> None:
-        self.orders = Orders(spark, folder)
+    def __init__(self, orders: Orders, folder: Path, files: int) -> None:
+        self.orders = orders
         self.log: list[tuple[list[list[int]], int | None]] = [([], None)]
+        self.numbers, self.is_running = [-1], False
         self.floor = 0
         self.write([1], 0)
-        rows = self.orders.rows(maxFilesPerTrigger=files)
+        rows = orders.rows(maxFilesPerTrigger=files)
         self.plain, self.windows = Repeated(rows, folder / "plain"), Repeated(hourly(rows), folder / "windows")
         self.late: dict[int, int] = {}
-        self.enter()
-
-    def enter(self) -> None:
-        self.plain.__enter__()
-        self.windows.__enter__()
 
     def write(self, ahead: list[int], step: int) -> None:
         """Rows at the bound or above, and the next bound."""
@@ -67,8 +66,11 @@ class Life:
 
     def put(self, rows: list[int], bound: int | None) -> None:
         clocks = [(clock_of_micros(START + row * MINUTE), "k") for row in rows]
-        self.orders.put(*clocks, bound=None if bound is None else clock_of_micros(START + bound * MINUTE))
+        said = None if bound is None else clock_of_micros(START + bound * MINUTE)
+        self.numbers.append(self.orders.put(*clocks, bound=said))
         self.log.append(([rows] if rows else [], bound))
+        if self.is_running:
+            self.step()
 
     def optimize(self) -> None:
         """A commit without new rows, if there are files to join."""
@@ -78,22 +80,26 @@ class Life:
         self.log += [([], None)] * (DeltaTable(self.orders.path).version() + 1 - len(self.log))
 
     def step(self) -> None:
-        self.plain.step()
-        self.windows.step()
+        for query in (self.plain, self.windows):
+            if not self.is_running:
+                query.__enter__()
+            query.step()
+        self.is_running = True
 
     def restart(self, crashed: bool) -> None:
-        """Both queries stop and start; ``crashed``: their last batches run again."""
+        """Both queries stop until the next step; ``crashed``: their last batches run again."""
         self.step()
         self.end()
         for query in (self.plain, self.windows):
             if crashed and query.first:
                 query.lose_commit()
-        self.enter()
 
     def end(self) -> None:
-        self.late |= late(self.plain)
-        self.plain.__exit__()
-        self.windows.__exit__()
+        if self.is_running:
+            self.late |= late(self.plain)
+            self.plain.__exit__()
+            self.windows.__exit__()
+        self.is_running = False
 
     def floors(self, offset: dict[str, Any]) -> int | None:
         """The newest bound of the versions that an offset has passed."""
@@ -122,7 +128,7 @@ class Life:
         assert all(row < self.floor for row in missing)
         assert sum(self.late.values()) == sum(missing.values())
         promised_to = self.floors(offset)
-        closed = Counter(START // MINUTE // 60 * 60 + row // 60 * 60 for row in seen)
+        closed = Counter(START // MINUTE // 60 * 60 + row // 60 * 60 for row in seen.elements())
         windows = {start: count for _, (rows, _) in sorted(self.windows.first.items()) for (start, _), _, count in rows}
         whole = {
             clock_of_micros(minute * MINUTE): count
@@ -132,12 +138,13 @@ class Life:
         assert windows == whole
 
 
-@pytest.mark.long
-def test_each_batch_has_the_floor_of_the_oracle(spark: Any, tmp_path: Path) -> None:
+def lived(life_of: Callable[[Path, int], Life], folder: Path) -> None:
+    """Lives of random commands, of which each ends with batches that run again."""
+
     @settings(max_examples=LIVES, phases=(Phase.generate,), suppress_health_check=[HealthCheck.filter_too_much])
     @given(st.lists(COMMANDS, min_size=10, max_size=16).filter(lively), st.sampled_from([1, 2, 1000]))
     def live(commands: list[Any], files: int) -> None:
-        life = Life(spark, Path(tempfile.mkdtemp(dir=tmp_path)), files)
+        life = life_of(Path(tempfile.mkdtemp(dir=folder)), files)
         try:
             for command, *arguments in commands:
                 getattr(life, command)(*arguments)
@@ -148,3 +155,8 @@ def test_each_batch_has_the_floor_of_the_oracle(spark: Any, tmp_path: Path) -> N
         life.check()
 
     live()
+
+
+@pytest.mark.long
+def test_each_batch_has_the_floor_of_the_oracle(spark: Any, tmp_path: Path) -> None:
+    lived(lambda folder, files: Life(Orders(spark, folder), folder, files), tmp_path)
