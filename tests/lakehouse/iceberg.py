@@ -2,7 +2,7 @@
 
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -42,6 +42,11 @@ def opened() -> Any:
 
 class IcebergOrders(Orders):
     """A table in a namespace of its own. An option ``maxFilesPerTrigger`` has Iceberg's name where it is read."""
+
+    skipping: ClassVar[dict[str, Any]] = {
+        "streaming-skip-overwrite-snapshots": "true",
+        "streaming-skip-delete-snapshots": "true",
+    }
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.space = spark, folder, f"test{next(_NUMBERS)}"

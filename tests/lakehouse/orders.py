@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -20,6 +20,9 @@ COLUMNS = pa.schema([pa.field("ts", pa.timestamp("us", "UTC"), nullable=False), 
 
 class Orders:
     """A table in the test's folder, with the columns ts and k. Times are clocks of one day, such as ``10:00``."""
+
+    skipping: ClassVar[dict[str, Any]] = {"skipChangeCommits": True}
+    """Options of a read with which a query goes by commits that change rows."""
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder = spark, folder

@@ -1,7 +1,5 @@
 """Iceberg tables that others roll back, replace, create again or let expire, under a query that uses their bounds."""
 
-from typing import Any
-
 import pytest
 
 from tests.lakehouse.iceberg import IcebergOrders
@@ -95,8 +93,7 @@ def test_updates_and_deletes_are_as_icebergs_options_say(iceberg: IcebergOrders)
         query.step()
         iceberg.sql("UPDATE ORDERS SET k = 'c' WHERE k = 'b'")
         refused(query, "streaming-skip-overwrite-snapshots")
-    skipping: dict[str, Any] = {"streaming-skip-overwrite-snapshots": "true", "streaming-skip-delete-snapshots": "true"}
-    with iceberg.observed(iceberg.rows(**skipping)) as query:
+    with iceberg.observed(iceberg.rows(**iceberg.skipping)) as query:
         assert query.step() == []
         iceberg.sql("DELETE FROM ORDERS WHERE k = 'c'")
         iceberg.put(("10:30", "a"), bound="10:30")

@@ -17,6 +17,7 @@ from tests.lakehouse.test_watched_tables import (
     test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness,
     test_files_without_statistics_move_nothing,
     test_rows_below_it_are_late_and_kept,
+    test_rows_that_the_stream_does_not_read_move_nothing,
     watched,
 )
 
@@ -26,6 +27,7 @@ __all__ = [
     "test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness",
     "test_files_without_statistics_move_nothing",
     "test_rows_below_it_are_late_and_kept",
+    "test_rows_that_the_stream_does_not_read_move_nothing",
 ]
 
 
@@ -73,14 +75,3 @@ def test_times_follow_their_column_to_another_name(orders: IcebergOrders, spark:
     with orders.observed(frame) as query:
         assert query.step() == [("10:10", "a")]
         assert query.promised == {"at": "09:40"}
-
-
-def test_rows_that_the_stream_does_not_read_move_nothing(orders: IcebergOrders) -> None:
-    orders.put(("10:10", "a"), ("10:20", "b"))
-    skipping = {"streaming-skip-overwrite-snapshots": "true"}
-    with orders.observed(watched(orders, **skipping)) as query:
-        query.step()
-        orders.sql("UPDATE ORDERS SET ts = TIMESTAMP'2006-09-11 15:00:00' WHERE k = 'b'")
-        orders.put(("10:15", "c"))
-        assert query.step() == [("10:15", "c")]
-        assert query.promised == {"ts": "09:50"}

@@ -13,7 +13,6 @@ from spark_rowtime.drain.properties import COLUMN
 from tests.lakehouse.orders import COLUMNS, Orders, hourly
 
 TEN = ("10:00", "11:00")
-SKIPPING: dict[str, Any] = {"skipChangeCommits": True}
 
 
 def refused(query: Any, *words: str) -> None:
@@ -25,7 +24,7 @@ def refused(query: Any, *words: str) -> None:
 def test_a_query_that_passes_a_restore_is_refused(orders: Orders) -> None:
     orders.put(("10:10", "a"), bound="10:10")
     orders.put(("10:20", "a"), bound="10:20")
-    with orders.observed(orders.rows(**SKIPPING)) as query:
+    with orders.observed(orders.rows(**orders.skipping)) as query:
         query.step()
         orders.sql("RESTORE TABLE ORDERS TO VERSION AS OF 1")
         refused(query, "DataLostError: version 3", "RESTORE", "10:20", "new checkpointLocation")
@@ -113,7 +112,7 @@ def test_a_clone_has_no_bound_and_one_over_the_table_is_refused(orders: Orders, 
     with orders.observed(rt.punctuate(cloned, "ts"), "copy") as query:
         assert query.step() == [("10:10", "a")]
         assert query.promised == {}
-    with orders.observed(orders.rows(**SKIPPING)) as query:
+    with orders.observed(orders.rows(**orders.skipping)) as query:
         query.step()
         orders.sql("TRUNCATE TABLE ORDERS")  # without it Delta refuses a clone over it
         orders.sql(f"CREATE OR REPLACE TABLE ORDERS SHALLOW CLONE {copy}")

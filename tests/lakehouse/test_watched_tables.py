@@ -121,6 +121,16 @@ def test_files_without_statistics_move_nothing(orders: Orders) -> None:
         assert query.promised == {"ts": "10:30"}
 
 
+def test_rows_that_the_stream_does_not_read_move_nothing(orders: Orders) -> None:
+    orders.put(("10:10", "a"), ("10:20", "b"))
+    with orders.observed(watched(orders, **orders.skipping)) as query:
+        query.step()
+        orders.sql("UPDATE ORDERS SET ts = TIMESTAMP'2006-09-11 15:00:00' WHERE k = 'b'")
+        orders.put(("10:15", "c"))
+        assert query.step() == [("10:15", "c")]
+        assert query.promised == {"ts": "09:50"}
+
+
 def test_a_time_that_is_computed_is_refused(orders: Orders) -> None:
     orders.put(("10:10", "a"))
     hours = orders.read().withColumn("hour", f.date_trunc("hour", "ts")).where("hour IS NOT NULL")

@@ -13,7 +13,6 @@ from tests.lakehouse.orders import Orders, hourly
 from tests.sparksession import running
 from tests.streams import at
 
-SKIPPING: dict[str, Any] = {"skipChangeCommits": True}
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -158,7 +157,7 @@ def test_rows_that_complete_mode_has_replaced_have_no_bound(orders: Orders, tmp_
     other = Orders(orders.spark, tmp_path / "other")
     other.put(("10:10", "b"))
     orders.put(("10:10", "a"), bound="10:10")
-    with orders.observed(orders.rows(**SKIPPING)) as reader:
+    with orders.observed(orders.rows(**orders.skipping)) as reader:
         reader.step()
         times = other.read().groupBy("ts", "k").count().select("ts", "k")
         with running(into(times, orders.folder, "times", "orders", "complete")) as query:

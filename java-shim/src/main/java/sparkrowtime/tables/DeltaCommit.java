@@ -21,6 +21,8 @@ final class DeltaCommit extends TableCommit {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String KEY = "commitInfo";
   private static final String ADD = "add";
+  private static final String REMOVE = "remove";
+  private static final String CHANGES = "dataChange";
 
   /** The end of the year 9999. What is later is no time in milliseconds. */
   private static final long LAST = 253_402_300_799_999L;
@@ -48,13 +50,15 @@ final class DeltaCommit extends TableCommit {
     return new DeltaCommit(file, "", MissingNode.getInstance());
   }
 
-  /** The actions of a commit that add files with new rows. */
+  /** The actions of a commit that add files with new rows; none where it takes rows away, too: a stream goes by it, or fails. */
   static List<JsonNode> added(String file, BufferedReader lines) throws IOException {
     List<JsonNode> added = new ArrayList<>();
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-      JsonNode add = line.contains(ADD) ? action(file, line).path(ADD) : MissingNode.getInstance();
-      if (add.path("dataChange").asBoolean()) {
-        added.add(add);
+      JsonNode action = line.contains(ADD) || line.contains(REMOVE) ? action(file, line) : MissingNode.getInstance();
+      if (action.path(REMOVE).path(CHANGES).asBoolean()) {
+        return List.of();
+      } else if (action.path(ADD).path(CHANGES).asBoolean()) {
+        added.add(action.path(ADD));
       }
     }
     return added;
