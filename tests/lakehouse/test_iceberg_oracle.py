@@ -18,11 +18,10 @@ class IcebergLife(Life):
     def floors(self, offset: dict[str, Any]) -> int | None:
         """The newest bound of the snapshots of which an offset has passed all files."""
         at = self.numbers.index(offset["snapshot_id"])
-        passed = at + (offset["position"] >= len(self.log[at][0]))
-        bounds = [bound for _, bound in self.log[:passed] if bound is not None]
-        return bounds[-1] if bounds else None
+        return self.newest(at + (offset["position"] >= len(self.log[at][0])))
 
 
 @pytest.mark.long
-def test_each_batch_has_the_floor_of_the_oracle(spark: Any, iceberg: IcebergOrders, tmp_path: Path) -> None:
-    lived(lambda folder, files: IcebergLife(type(iceberg)(spark, folder), folder, files), tmp_path)
+@pytest.mark.usefixtures("iceberg")
+def test_each_batch_has_the_floor_of_the_oracle(spark: Any, tmp_path: Path) -> None:
+    lived(lambda folder, files: IcebergLife(IcebergOrders(spark, folder), folder, files), tmp_path)

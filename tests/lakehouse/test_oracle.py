@@ -105,7 +105,11 @@ class Life:
         """The newest bound of the versions that an offset has passed."""
         if offset["isStartingVersion"]:
             return None
-        bounds = [bound for _, bound in self.log[: offset["reservoirVersion"]] if bound is not None]
+        return self.newest(offset["reservoirVersion"])
+
+    def newest(self, passed: int) -> int | None:
+        """The newest bound of so many commits; None without one."""
+        bounds = [bound for _, bound in self.log[:passed] if bound is not None]
         return bounds[-1] if bounds else None
 
     def check(self) -> None:
