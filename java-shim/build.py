@@ -40,6 +40,8 @@ _OTHERS = (
     ("org.scala-lang", "scala-reflect", "${scala.version}"),
 )
 """What Spark's classes name in the signatures that the extension uses, in the versions that Spark's own project has."""
+_QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
+"""The compiler ends before its own code is worth the second compiler: a third of the processor time."""
 _DATE = (2020, 1, 1, 0, 0, 0)
 _MANIFEST = "META-INF/MANIFEST.MF"
 
@@ -156,7 +158,7 @@ def _names(minor: str) -> list[list[str]]:
 
 def _compile(minor: str, jars: Path, sources: Path, classes: Path) -> None:
     # "-classfile", "-path": Spark's own jars refer to annotations and libraries they do not ship.
-    command = [_javac(), "--release", "17", "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none"]
+    command = [_javac(), *_QUICK, "--release", "17", "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none"]
     command += ["-cp", f"{jars}/*", "-d", str(classes), *sorted(str(p) for p in sources.rglob("*.java"))]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode:
