@@ -1,7 +1,7 @@
-"""The commits of a Delta table as its log has them: the rows of each, and its bound."""
+"""The commits of a table as its log, or its metadata, has them: the rows of each, and its bound."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -30,14 +30,22 @@ def commits(table: Path, column: str) -> Iterator[Commit]:
         added = [action["add"] for action in actions if "add" in action and action["add"]["dataChange"]]
         times = [to_micros(row[column]) for add in added for row in _rows(table, add, column)]
         said = next((_said(action["commitInfo"]) for action in actions if "commitInfo" in action), {})
-        floor = to_micros(said[BOUND]) + (said[STRICT] == "true") if BOUND in said else None
-        yield Commit(int(file.stem), times, floor, QUERY in said)
+        yield Commit(int(file.stem), times, _floor(said), QUERY in said)
 
 
-def require_lawful(table: Path, column: str) -> int:
+def iceberg_commits(table: Any, column: str) -> Iterator[Commit]:
+    """The snapshots of an Iceberg table of PyIceberg. One that has not only added files has no new rows."""
+    for snapshot in sorted(table.metadata.snapshots, key=lambda each: each.sequence_number):
+        said = snapshot.summary.additional_properties
+        files = _added(snapshot, table.io) if snapshot.summary.operation.value == "append" else []
+        times = [to_micros(time) for file in files for time in _times(file, column)]
+        yield Commit(snapshot.snapshot_id, times, _floor(said), QUERY in said)
+
+
+def require_lawful(commits: Iterable[Commit]) -> int:
     """Checks that the query's bound never falls and that no row of its commits is below it; returns the last one."""
     floor = 0
-    for commit in commits(table, column):
+    for commit in commits:
         if commit.by_query:
             assert all(time >= floor for time in commit.times), (commit, floor)
         if commit.floor is not None:
@@ -49,6 +57,21 @@ def require_lawful(table: Path, column: str) -> int:
 def _rows(table: Path, add: dict[str, Any], column: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = pq.ParquetFile(table / unquote(add["path"])).read([column]).to_pylist()
     return found
+
+
+def _added(snapshot: Any, io: Any) -> list[str]:
+    """The files that a snapshot has added."""
+    entries = [entry for manifest in snapshot.manifests(io) for entry in manifest.fetch_manifest_entry(io)]
+    return [entry.data_file.file_path for entry in entries if entry.snapshot_id == snapshot.snapshot_id]
+
+
+def _times(file: str, column: str) -> list[Any]:
+    found: list[Any] = pq.ParquetFile(file.removeprefix("file:")).read([column]).column(column).to_pylist()
+    return found
+
+
+def _floor(said: Mapping[str, Any]) -> int | None:
+    return to_micros(said[BOUND]) + (said[STRICT] == "true") if BOUND in said else None
 
 
 def _said(info: dict[str, Any]) -> dict[str, Any]:

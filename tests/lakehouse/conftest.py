@@ -21,7 +21,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(lake: Path) -> Iterator[Any]:
     """The session of the tests, with Delta and Iceberg. It needs a process without another session."""
-    from tests.lakehouse.iceberg import settings
+    from tests.lakehouse.iceberg_tables import settings
     from tests.sparksession import make_session
 
     try:
@@ -53,7 +53,8 @@ def orders(spark: Any, tmp_path: Path) -> Any:
 @pytest.fixture
 def iceberg(spark: Any, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table of orders in Iceberg."""
-    from tests.lakehouse.iceberg import IcebergOrders, configure
+    from tests.lakehouse.iceberg import IcebergOrders
+    from tests.lakehouse.iceberg_tables import configure
 
     try:
         table_jars("iceberg")

@@ -25,16 +25,18 @@ class Drivers:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        for name in TABLES:
-            self.start(name)
+        self.start_missing()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for name in list(self._running):
             self.kill(name)
 
-    def start(self, name: str) -> None:
-        self._running[name] = started(self._chain.folder, name)
+    def start_missing(self) -> None:
+        """Starts those that do not run."""
+        for name in TABLES:
+            if name not in self._running:
+                self._running[name] = started(self._chain, name)
 
     def kill(self, name: str) -> None:
         """Kills Python and JVM of one query together."""
@@ -43,52 +45,51 @@ class Drivers:
         process.wait()
 
     def killed(self, name: str, dice: random.Random, feed: Callable[[], object]) -> str:
-        """Kills one query at a random moment while the others go on, and starts it again; returns when that was.
+        """Kills one query at a random moment while those before it go on; returns when that was.
 
-        ``feed`` is called again and again, so that there is always something to do.
+        If it does not run, all that do not run are started first. ``feed`` is called again and again, so that there is
+        always something to do.
         """
+        if name not in self._running:
+            self.start_missing()
         what, seen = dice.choice(list(SEEN.items()))
         wanted = seen(self._chain, name) + dice.randint(1, 3)
         wait_for(lambda: self._alive(feed) and seen(self._chain, name) >= wanted, f"{what} of {name}", SECONDS)
         self.kill(name)
-        self.start(name)
         return f"{name} killed at {what} {wanted}"
 
     def _alive(self, feed: Callable[[], object]) -> bool:
         feed()
         ended = [name for name, process in self._running.items() if process.poll() is not None]
-        assert not ended, "".join(said(self._chain.folder, name) for name in ended)
+        assert not ended, "".join(said(self._chain, name) for name in ended)
         return True
 
 
-def started(folder: Path, name: str) -> subprocess.Popen[bytes]:
-    """The driver of a query, or of all three for ``all``."""
-    command = [sys.executable, "-m", "tests.lakehouse.chain", str(folder), name]
-    with _log(folder, name).open("ab") as log:
+def started(chain: Chain, name: str) -> subprocess.Popen[bytes]:
+    """The driver of a query."""
+    tables = chain.tables
+    command = [sys.executable, "-m", "tests.lakehouse.chain", tables.format, str(chain.folder), *tables.where, name]
+    with _log(chain, name).open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
 
 
-def said(folder: Path, name: str) -> str:
+def said(chain: Chain, name: str) -> str:
     """The last words of a driver."""
-    return _log(folder, name).read_text()[-5000:]
+    return _log(chain, name).read_text()[-5000:]
 
 
-def _log(folder: Path, name: str) -> Path:
-    return folder / f"driver-{name}.log"
+def _log(chain: Chain, name: str) -> Path:
+    return chain.folder / f"driver-{name}.log"
 
 
 def _batches(log: str) -> Callable[[Chain, str], int]:
     return lambda chain, name: sum(file.name.isdigit() for file in (chain.checkpoint(name) / log).glob("*"))
 
 
-def _files(of: str) -> Callable[[Chain, str], int]:
-    return lambda chain, name: len(list((chain.folder / name).glob(of)))
-
-
 SEEN: dict[str, Callable[[Chain, str], Any]] = {
     "planned batches": _batches("offsets"),
     "done batches": _batches("commits"),
-    "data files": _files("*.parquet"),
-    "commits of the table": _files("_delta_log/*.json"),
+    "data files": lambda chain, name: chain.tables.files(name),
+    "commits of the table": lambda chain, name: chain.tables.versions(name),
 }
 """What of a query is counted until it is killed: one of the places in which a batch leaves something."""

@@ -1,43 +1,16 @@
-"""An Iceberg table of orders, written snapshot by snapshot through PyIceberg, in a catalog that Spark opens, too."""
+"""An Iceberg table of orders, written snapshot by snapshot through PyIceberg."""
 
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import DataFrame
 
+from tests.lakehouse.iceberg_tables import CATALOG, IcebergTables, opened
 from tests.lakehouse.orders import COLUMNS, Orders
 
-CATALOG = "lake"
 _NUMBERS = count()
-
-
-def settings(folder: Path) -> dict[str, str]:
-    """The settings of a session with the catalog, which is a file of the folder."""
-    catalog = f"spark.sql.catalog.{CATALOG}"
-    return {
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "jdbc",
-        f"{catalog}.uri": f"jdbc:sqlite:{folder}/catalog.db",
-        f"{catalog}.warehouse": f"file://{folder}/warehouse",
-    }
-
-
-def configure(folder: Path, environment: pytest.MonkeyPatch) -> None:
-    """Configures PyIceberg for the same catalog, and makes it."""
-    environment.setenv(f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI", f"sqlite:///{folder}/catalog.db")
-    environment.setenv(f"PYICEBERG_CATALOG__{CATALOG.upper()}__WAREHOUSE", f"file://{folder}/warehouse")
-    opened()
-
-
-def opened() -> Any:
-    """The catalog, by PyIceberg."""
-    from pyiceberg.catalog import load_catalog
-
-    return load_catalog(CATALOG)
 
 
 class IcebergOrders(Orders):
@@ -51,6 +24,7 @@ class IcebergOrders(Orders):
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.space = spark, folder, f"test{next(_NUMBERS)}"
         folder.mkdir(exist_ok=True)
+        self.tables = IcebergTables(self.space)
         self.path = self.name("orders")
         self._catalog = opened()
         self._catalog.create_namespace(self.space)
@@ -58,7 +32,7 @@ class IcebergOrders(Orders):
 
     def name(self, table: str) -> str:
         """The name by which Spark knows a table of the namespace."""
-        return f"{CATALOG}.{self.space}.{table}"
+        return self.tables.place(table)
 
     @property
     def table(self) -> Any:

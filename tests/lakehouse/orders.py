@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 import spark_rowtime as rt
 from spark_rowtime.drain.properties import BOUND, STRICT
+from tests.lakehouse.formats import DeltaTables, Tables
 from tests.spark.observed_query import Observed
 from tests.streams import at
 
@@ -27,6 +28,7 @@ class Orders:
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder = spark, folder
         folder.mkdir(exist_ok=True)
+        self.tables: Tables = DeltaTables(folder)
         self.path = str(folder / "orders")
         DeltaTable.create(self.path, COLUMNS)
 

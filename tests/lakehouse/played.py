@@ -186,7 +186,7 @@ class Life:
         for query, table, result in zip(self.program.queries, (ORDERS, MIDDLE), self.results(), strict=True):
             expected = self.batch(query, self.in_time(table))
             assert result == expected, f"{table}: missing {expected - result}, too many {result - expected}"
-        require_lawful(self.folder / MIDDLE, "rowtime")
+        require_lawful(commits(self.folder / MIDDLE, "rowtime"))
 
     def require_prompt(self) -> None:
         """What no row at or above the bound can change is out, once the commit with the bound is read."""
