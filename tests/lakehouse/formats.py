@@ -40,6 +40,10 @@ class Tables(ABC):
         """Makes a table that queries read before they are written, unless it is there."""
         spark.sql(f"CREATE TABLE IF NOT EXISTS {self.ident(table)} ({columns}) USING {self.format}")
 
+    @abstractmethod
+    def create(self, table: str, columns: pa.Schema, partition: str) -> None:
+        """Makes a table whose files are of one value of a column each."""
+
     def read(self, spark: SparkSession, table: str, **limits: str) -> DataFrame:
         """A stream over a table."""
         named = {self.limits.get(name, name): value for name, value in limits.items()}
@@ -95,6 +99,9 @@ class DeltaTables(Tables):
 
     def ident(self, table: str) -> str:
         return f"delta.`{self.place(table)}`"
+
+    def create(self, table: str, columns: pa.Schema, partition: str) -> None:
+        DeltaTable.create(self.place(table), columns, partition_by=[partition])
 
     def write(self, writer: Any, table: str) -> Any:
         return writer.format("delta").start(self.place(table))

@@ -1,16 +1,13 @@
 """An Iceberg table of orders, written snapshot by snapshot through PyIceberg."""
 
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tests.lakehouse.iceberg_tables import CATALOG, IcebergTables, opened
+from tests.lakehouse.iceberg_tables import CATALOG, new_tables, opened
 from tests.lakehouse.orders import COLUMNS, Orders
-
-_NUMBERS = count()
 
 
 class IcebergOrders(Orders):
@@ -22,12 +19,11 @@ class IcebergOrders(Orders):
     }
 
     def __init__(self, spark: Any, folder: Path) -> None:
-        self.spark, self.folder, self.space = spark, folder, f"test{next(_NUMBERS)}"
+        self.spark, self.folder, self.tables = spark, folder, new_tables()
         folder.mkdir(exist_ok=True)
-        self.tables = IcebergTables(self.space)
+        self.space = self.tables.space
         self.path = self.name("orders")
         self._catalog = opened()
-        self._catalog.create_namespace(self.space)
         self._catalog.create_table(f"{self.space}.orders", COLUMNS)
 
     def name(self, table: str) -> str:

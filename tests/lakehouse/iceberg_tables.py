@@ -1,6 +1,7 @@
 """Iceberg tables in a catalog that is a file, which Spark opens, and PyIceberg, too."""
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from tests.lakehouse.commits import Commit, iceberg_commits
 from tests.lakehouse.formats import Tables
 
 CATALOG = "lake"
+_NUMBERS = count()
 
 
 def settings(folder: Path) -> dict[str, str]:
@@ -49,7 +51,10 @@ class IcebergTables(Tables):
     """In a namespace of the catalog."""
 
     format = "iceberg"
-    limits: ClassVar[dict[str, str]] = {"maxFilesPerTrigger": "streaming-max-files-per-micro-batch"}
+    limits: ClassVar[dict[str, str]] = {
+        "maxFilesPerTrigger": "streaming-max-files-per-micro-batch",
+        "maxBytesPerTrigger": "streaming-max-rows-per-micro-batch",
+    }
 
     def __init__(self, space: str) -> None:
         self.space = space
@@ -63,6 +68,10 @@ class IcebergTables(Tables):
 
     def ident(self, table: str) -> str:
         return self.place(table)
+
+    def create(self, table: str, columns: pa.Schema, partition: str) -> None:
+        with opened().create_table(f"{self.space}.{table}", columns).update_spec() as spec:
+            spec.add_identity(partition)
 
     def write(self, writer: Any, table: str) -> Any:
         return writer.format("iceberg").toTable(self.place(table))
@@ -95,3 +104,10 @@ class IcebergTables(Tables):
 
     def _folder(self, table: str) -> Path:
         return configured() / "warehouse" / self.space / table
+
+
+def new_tables() -> IcebergTables:
+    """Tables in a namespace that is new."""
+    space = f"test{next(_NUMBERS)}"
+    opened().create_namespace(space)
+    return IcebergTables(space)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_rowtime as rt
 from spark_rowtime.drain.properties import BOUND, STRICT
 from spark_rowtime.types.timestamps import EPOCH, show_micros
-from tests.lakehouse.commits import commits, require_lawful
+from tests.lakehouse.commits import require_lawful
+from tests.lakehouse.formats import Tables
 from tests.lakehouse.programs import KEYS, MIDDLE, ORDERS, Compact, Program, Put, Restart, Row, Step, Stray
 from tests.law7.grammar import COLUMNS, Query
 from tests.law7.machine import MISTAKEN
@@ -33,15 +33,15 @@ Rows = Counter[tuple[int, int | None, int]]
 
 
 class Into(Observed):
-    """A query into a table by Delta's own sink. Its batches are looked at in the table."""
+    """A query into the table in the middle by the format's own sink. Its batches are looked at in the table."""
 
-    def __init__(self, frame: DataFrame, folder: Path, table: Path) -> None:
+    def __init__(self, frame: DataFrame, folder: Path, tables: Tables) -> None:
         super().__init__(frame, folder)
-        self.table = table
+        self.tables = tables
 
     def __enter__(self) -> Self:
-        writer = self.frame.writeStream.format("delta").option("checkpointLocation", str(self.checkpoint))
-        self.query = writer.option("rowtimeBound", "rowtime").start(str(self.table))
+        writer = self.frame.writeStream.option("checkpointLocation", str(self.checkpoint))
+        self.query = self.tables.write(writer.option("rowtimeBound", "rowtime"), MIDDLE)
         return self
 
 
@@ -63,32 +63,27 @@ class Promising(Repeated):
 
 
 class Life:
-    """A program that is played, in a folder of its own."""
+    """A program that is played, over tables of its own, and with checkpoints in a folder."""
 
-    def __init__(self, spark: SparkSession, program: Program, folder: Path) -> None:
-        self.spark, self.program, self.folder = spark, program, folder
+    def __init__(self, spark: SparkSession, program: Program, tables: Tables, folder: Path) -> None:
+        self.spark, self.program, self.tables = spark, program, tables
         self.batches = spark.newSession()
         self.batches.conf.set("spark.sql.optimizer.excludedRules", ",".join(MISTAKEN))
         self.floor, self.values = 0, count(1)
         self.others: dict[str, Rows] = {ORDERS: Counter(), MIDDLE: Counter()}
         for table in (ORDERS, MIDDLE):
-            DeltaTable.create(self.path(table), SCHEMA if table == ORDERS else _nullable(SCHEMA), partition_by=["k"])
+            tables.create(table, SCHEMA if table == ORDERS else _nullable(SCHEMA), "k")
         silver, gold = program.queries
-        into = folder / MIDDLE
         self.queries = (
-            Into(silver.frame(lambda _: self.read(0)), folder / "silver", into),
-            Promising(gold.frame(lambda _: self.read(1)), folder / "gold"),
+            Into(silver.frame(lambda _: self.read(0)), folder / "checkpoint-silver", tables),
+            Promising(gold.frame(lambda _: self.read(1)), folder / "checkpoint-gold"),
         )
         self.is_running = False
 
-    def path(self, table: str) -> str:
-        return str(self.folder / table)
-
     def read(self, query: int) -> DataFrame:
         table, (limit, value) = (ORDERS, MIDDLE)[query], self.program.limits[query]
-        reader = self.spark.readStream.format("delta").option(limit, value)
-        rows = reader.load(self.path(table)).where("rowtime IS NOT NULL")
-        return rt.punctuate(rows, "rowtime", rejected=f"delta:{self.path(f'late-{table}')}")
+        rows = self.tables.read(self.spark, table, **{limit: value}).where("rowtime IS NOT NULL")
+        return rt.punctuate(rows, "rowtime", rejected=self.tables.target(f"late_{table}"))
 
     def play(self) -> None:
         """All commands, and in the end the bound that closes everything; a query that runs is stopped in any case."""
@@ -111,7 +106,7 @@ class Life:
             case Stray(table, around):
                 self.stray(table, [Row(self.floor + minutes, k, next(self.values)) for minutes, k in around])
             case Compact(table):
-                DeltaTable(self.path(table)).optimize.compact()
+                self.tables.compact(self.spark, table)
             case Step():
                 self.step()
             case Restart(query, crashed):
@@ -125,9 +120,7 @@ class Life:
         said = {} if bound is None else {BOUND: bound, STRICT: str(bound == END).lower()}
         named = [{"rowtime": EPOCH + timedelta(microseconds=START + t * MINUTE), "k": k, "v": v} for t, k, v in rows]
         schema = SCHEMA if table == ORDERS else _nullable(SCHEMA)
-        commit = CommitProperties(custom_metadata=said)
-        new = pa.Table.from_pylist(named, schema)
-        write_deltalake(self.path(table), new, mode="append", commit_properties=commit)
+        self.tables.append(table, pa.Table.from_pylist(named, schema), said)
 
     def step(self) -> None:
         if not self.is_running:
@@ -156,15 +149,15 @@ class Life:
 
     def rows(self, table: str) -> Rows:
         """The rows of a table; none if it was never written."""
-        if not DeltaTable.is_deltatable(self.path(table)):
+        if not self.tables.is_there(table):
             return Counter()
-        found = DeltaTable(self.path(table)).to_pyarrow_table(columns=[*COLUMNS])
+        found = self.tables.rows(table)
         times = found.column("rowtime").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         return Counter(zip(times.to_pylist(), *(found.column(name).to_pylist() for name in COLUMNS[1:]), strict=True))
 
     def in_time(self, table: str) -> Rows:
         """The rows of a table without those that its query has taken for late, of which all are of others."""
-        late, rows = self.rows(f"late-{table}"), self.rows(table)
+        late, rows = self.rows(f"late_{table}"), self.rows(table)
         wrong = late - self.others[table]
         assert not wrong, f"late rows of {table} that were in time, or are kept twice: {wrong}"
         return rows - late
@@ -186,12 +179,12 @@ class Life:
         for query, table, result in zip(self.program.queries, (ORDERS, MIDDLE), self.results(), strict=True):
             expected = self.batch(query, self.in_time(table))
             assert result == expected, f"{table}: missing {expected - result}, too many {result - expected}"
-        require_lawful(commits(self.folder / MIDDLE, "rowtime"))
+        require_lawful(self.tables.commits(MIDDLE, "rowtime"))
 
     def require_prompt(self) -> None:
         """What no row at or above the bound can change is out, once the commit with the bound is read."""
         for query, table, result in zip(self.program.queries, (ORDERS, MIDDLE), self.results(), strict=True):
-            floors = [commit.floor for commit in commits(self.folder / table, "rowtime") if commit.floor is not None]
+            floors = [commit.floor for commit in self.tables.commits(table, "rowtime") if commit.floor is not None]
             if floors:
                 rows = self.in_time(table)
                 final = self.batch(query, rows) & self.batch(query, rows + probes(rows, floors[-1]))

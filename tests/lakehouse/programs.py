@@ -1,4 +1,4 @@
-"""Random programs: two queries with a Delta table between them, and what happens to tables and queries meanwhile."""
+"""Random programs: two queries with a table between them, and what happens to tables and queries meanwhile."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -100,6 +100,7 @@ _LIMITS = st.sampled_from(
         ("maxFilesPerTrigger", "1000"),
     )
 )
+"""Iceberg's limit in place of that by bytes is by rows, and no batch has as many."""
 
 
 @st.composite
