@@ -80,18 +80,19 @@ def test_rows_of_others_below_the_bound_are_late_and_counted(orders: Any) -> Non
 
 def test_late_rows_are_kept_once(orders: Any) -> None:
     query = orders.observed(rt.punctuate(orders.read(), "ts", rejected=orders.rejected))
+    x, y = "x" * 32, "y" * 32  # they fill the memory of a row exactly, which Spark uses again for the next row
     orders.put(("10:10", "a"), bound="11:00")
     with query:
         query.step()
-        orders.put(("10:30", "x"), ("10:40", "y"), ("11:00", "x"))
+        orders.put(("10:30", x), ("10:40", y), ("11:00", "x"))
         assert query.step() == [("11:00", "x")]
     query.lose_commit()
     with query:
         assert query.step() == [("11:00", "x")]
         rows = orders.kept().orderBy("ts").collect()
         assert [(f"{row.ts:%H:%M}", row.k, f"{row.belowBound:%H:%M}") for row in rows] == [
-            ("10:30", "x", "11:00"),
-            ("10:40", "y", "11:00"),
+            ("10:30", x, "11:00"),
+            ("10:40", y, "11:00"),
         ]
         orders.put(("10:50", "z"), bound="11:10")
         query.step()

@@ -107,7 +107,7 @@ public final class InTable extends LateMark {
     if (copy == null) {
       copy = UnsafeProjection.create(kept);
     }
-    rows.add(LateRows.row(TaskContext.getPartitionId() + "/" + ++count, copy.apply(row).getBytes()));
+    rows.add(LateRows.row(TaskContext.getPartitionId() + "/" + ++count, copy.apply(row)));
     return false;
   }
 

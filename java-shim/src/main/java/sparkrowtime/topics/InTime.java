@@ -41,7 +41,7 @@ public final class InTime extends LateMark {
     if (copy == null) {
       copy = UnsafeProjection.create(kept);
     }
-    rows.add(LateRows.row(topic + "/" + partition + "/" + offset, copy.apply(row).getBytes()));
+    rows.add(LateRows.row(topic + "/" + partition + "/" + offset, copy.apply(row)));
     return false;
   }
 

@@ -3,6 +3,7 @@ package sparkrowtime.topics;
 import java.io.Serializable;
 import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
@@ -23,9 +24,9 @@ public final class LateRows extends AccumulatorV2<LateRows.Late, Map<String, Lat
 
   private final ConcurrentSkipListMap<String, Late> rows = new ConcurrentSkipListMap<>();
 
-  /** A late row that is kept. */
-  public static Late row(String place, byte[] bytes) {
-    return new Late(place, bytes, 1);
+  /** A late row that is kept. The memory of a projection's row, which is its array of bytes at times, has the next row later. */
+  public static Late row(String place, UnsafeRow row) {
+    return new Late(place, row.copy().getBytes(), 1);
   }
 
   /** So many late rows of one task up to now. */
