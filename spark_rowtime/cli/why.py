@@ -9,7 +9,7 @@ from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, st
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.wait import wait as wait_for
 from spark_rowtime.diagnosis.why import why as explain
-from spark_rowtime.drain.tables.why import PREFIX, whyTable
+from spark_rowtime.drain.tables.why import is_table, whyTable
 from spark_rowtime.errors import RowtimeError, WaitTimeoutError
 from spark_rowtime.types.timestamps import show_micros, to_micros
 
@@ -18,7 +18,10 @@ COMPLETE, NOT_COMPLETE, CANNOT_TELL = 0, 1, 2
 _LINKS = ("link", "kind", "bound", "behind", "moved")
 
 _WITHIN = click.option(
-    "--within", multiple=True, metavar="FOLDER", help="Follow queries to streams there, too; repeat it for each."
+    "--within",
+    multiple=True,
+    metavar="FOLDER",
+    help="Follow queries there, too; repeat it. Or iceberg:CATALOG.",
 )
 
 
@@ -41,12 +44,14 @@ def why(
     within: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Name what holds a stream, or a Delta table (delta:PATH), and what would release it.
+    """Name what holds a stream or a table, and what would release it.
+
+    A table is delta:PATH, or iceberg:CATALOG.NAMESPACE.TABLE.
 
     The exit status is 0 if the stream is complete at the time, 1 if it is not, and 2 if that cannot be told.
     """
     try:
-        if stream.startswith(PREFIX):
+        if is_table(stream):
             found = whyTable(stream, at, query=query, silentAfter=silent_after, within=within)
         else:
             found = explain(stream, at, query=query, silentAfter=silent_after, within=within)
@@ -64,7 +69,7 @@ def why(
 def lines_of(found: Explanation, width: int, now: datetime) -> list[str]:
     """The text of ``rowtime why``, in lines of at most ``width`` characters where names and paths allow it."""
     facts = [
-        ("table" if found.stream.startswith(PREFIX) else "stream", found.stream),
+        ("table" if is_table(found.stream) else "stream", found.stream),
         ("at", "no time yet: no feed has sent anything" if found.at is None else show_micros(to_micros(found.at))),
         ("complete", f"{'yes' if found.complete else 'no'}; the bound is {show_bound(found.bound)}"),
         ("held by", found.holder or ""),

@@ -40,13 +40,13 @@ class Reach(ABC):
 
 
 class Within(Reach):
-    """The streams around the one that was asked for, and those within ``folders``.
+    """The streams around the one that was asked for, if there is one, and those within ``folders``.
 
     Around a stream in a directory are those in the folder that has it, and below, where links lead out of neither.
     Around one in a database are those of this database, opened with the user and the options of the caller's path.
     """
 
-    def __init__(self, path: str, folders: Sequence[str] = ()) -> None:
+    def __init__(self, path: str | None, folders: Sequence[str] = ()) -> None:
         super().__init__()
         if isinstance(folders, str):
             raise InvalidOptionError(
@@ -54,7 +54,8 @@ class Within(Reach):
                 option="within",
                 value=short_repr(folders),
             )
-        roots = [(around(place_of(path)), path), *((place_of(folder), folder) for folder in folders)]
+        asked = [] if path is None else [(around(place_of(path)), path)]
+        roots = [*asked, *((place_of(folder), folder) for folder in folders)]
         self._roots = [(root, given) for root, given in roots if root is not None]
 
     def _path_of(self, stored: str) -> str | None:

@@ -21,10 +21,10 @@ GONE_MICROS = 30_000_000
 class QuerySource:
     """One source of a query, as of its last batch. Times are in microseconds.
 
-    ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``table`` is the path of a
-    Delta table with bounds in its commits, ``version`` the last one that was read entirely. ``place`` names the joins
-    and unions above the source, and its place in each, the topmost first. ``read``: of bounds beside topics, up to
-    where these were read.
+    ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``table`` is a table with
+    bounds in its commits, the path of a Delta table or ``iceberg:CATALOG.NAMESPACE.TABLE``, ``version`` the last
+    version or snapshot that was read entirely. ``place`` names the joins and unions above the source, and its place in
+    each, the topmost first. ``read``: of bounds beside topics, up to where these were read.
     """
 
     path: str | None

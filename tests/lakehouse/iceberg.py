@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tests.lakehouse.iceberg_tables import CATALOG, new_tables, opened
+from tests.lakehouse.iceberg_tables import CATALOG, IcebergTables, new_tables, opened
 from tests.lakehouse.orders import COLUMNS, Orders
 
 
@@ -17,6 +17,8 @@ class IcebergOrders(Orders):
         "streaming-skip-overwrite-snapshots": "true",
         "streaming-skip-delete-snapshots": "true",
     }
+
+    tables: IcebergTables
 
     def __init__(self, spark: Any, folder: Path) -> None:
         self.spark, self.folder, self.tables = spark, folder, new_tables()

@@ -9,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 
 import spark_rowtime as rt
 from tests.lakehouse.chain import Chain
+from tests.lakehouse.explained import require_behind, require_explained
 from tests.lakehouse.orders import Orders
 from tests.sparksession import running
 from tests.streams import at
@@ -43,18 +44,11 @@ def test_windows_close_along_a_chain_of_tables(orders: Orders) -> None:
                 query.processAllAvailable()
             assert rows(chain, "day") == [("11:00", 2)]
         assert rt.readTableBound(f"delta:{orders.folder}/day") == rt.RowtimeBound(at("11:00:00.000001"))
-        found = rt.whyTable(f"delta:{orders.folder}/day", at("11:00"))
-        assert (found.complete, found.cause) == (True, rt.Cause.COMPLETE)
-        found = rt.whyTable(f"delta:{orders.folder}/day", at("12:00"))
-        assert (found.complete, found.cause, found.holder) == (False, rt.Cause.NOT_OURS, None)
-        kinds = [(link.kind, link.name.rpartition("/")[2]) for link in found.chain]
-        assert kinds[::2] == [("table", name) for name in ("orders", "silver", "gold", "day")]
-        assert kinds[1::2] == [("query", str(query.id)) for query in (silver, gold, day)]
+        require_explained(chain, [silver, gold, day])
     with running(chain.start("silver")) as silver:
         orders.put(bound="12:00")
         silver.processAllAvailable()
-    found = rt.whyTable(f"delta:{orders.folder}/day", at("12:00"))
-    assert (found.cause, found.holder) == (rt.Cause.QUERY_BEHIND, str(gold.id))
+    require_behind(chain, gold)
     assert {one["rowtime.query"] for one in said(chain, "gold")} == {str(gold.id)}
     last = said(chain, "gold")[-1]
     assert (last["rowtime.bound"], last["rowtime.strict"]) == (at("11:10:00.000001"), "false")

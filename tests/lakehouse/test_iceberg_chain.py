@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
-from spark_rowtime.drain.properties import BATCH, BOUND, COLUMN, QUERY, QUERY_STATUS, STRICT
+from spark_rowtime.drain.properties import BATCH, BOUND, COLUMN, QUERY, STRICT
 from tests.lakehouse.iceberg import IcebergOrders
 from tests.lakehouse.test_writers import refused
 from tests.sparksession import running
@@ -80,7 +80,6 @@ def test_windows_close_along_a_chain_of_tables(chain: Chain) -> None:
             COLUMN: "end",
             QUERY: str(gold.id),
         }
-        assert QUERY_STATUS not in last
     orders.put(("11:50", "b"), bound="12:00")
     for start in (chain.silver, chain.gold):
         with running(start()) as query:

@@ -160,7 +160,7 @@ def test_the_command(lake: Lake) -> None:
 
 
 def test_what_is_no_table_or_no_time(lake: Lake) -> None:
-    with pytest.raises(rt.errors.InvalidOptionError, match="is no Delta table"):
+    with pytest.raises(rt.errors.InvalidOptionError, match="is no Delta or Iceberg table"):
         rt.whyTable("orders.rowtime", at("10:00"))
     lake.commit("bronze")
     with pytest.raises(rt.errors.InvalidOptionError, match="at is missing"):

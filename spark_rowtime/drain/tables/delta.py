@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY
+from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY, QUERY_STATUS
 from spark_rowtime.drain.tables.delta_log import RESTORE, in_sight
 from spark_rowtime.drain.tables.outcome import settled
-from spark_rowtime.drain.tables.table import Table, require_names, require_same
+from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.types.extras import import_extra
 
@@ -38,16 +38,22 @@ class DeltaTable(Table):
         self._id = self._table.metadata().id
         self._forgotten = False
         """Whether the log no longer has the commits of a query that wrote to the table, and it was not set back."""
-        self.commit: Mapping[str, Any] | None = None
+        self._in_sight: Mapping[str, Any] | None = None
         """The last commit by spark-rowtime, as the history has it, with what a query has said in it."""
         self.properties = self._last()
         if schema is not None:
             require_same(target, schema, self.schema)
 
     @property
-    def version(self) -> int:
-        """The newest version of the table."""
-        return int(self._table.version())
+    def commits(self) -> int:
+        """How many commits the table has had."""
+        return int(self._table.version()) + 1
+
+    @property
+    def last(self) -> LastCommit | None:
+        """The last commit by spark-rowtime that led to the rows which a reader sees; None if it is not there."""
+        said = self._in_sight
+        return None if said is None else LastCommit(said["timestamp"] * 1000, said.get(QUERY_STATUS))
 
     @property
     def schema(self) -> pa.Schema:
@@ -142,7 +148,7 @@ class DeltaTable(Table):
         version = self._table.version()
         for most in _HISTORY:
             commits = self._table.history(most)
-            found, missing, self.commit = in_sight(self.target, commits, version)
+            found, missing, self._in_sight = in_sight(self.target, commits, version)
             if missing is None:
                 return found
         self._forgotten = not any(commit.get("operation") == RESTORE for commit in commits)

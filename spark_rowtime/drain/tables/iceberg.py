@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.drain.properties import BATCH, QUERY
+from spark_rowtime.drain.properties import BATCH, QUERY, QUERY_STATUS
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
 from spark_rowtime.drain.tables.outcome import settled
-from spark_rowtime.drain.tables.table import Table, require_names, require_same
+from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.store.forks import no_fork, was_interrupted
 from spark_rowtime.types.extras import import_extra
@@ -92,6 +92,19 @@ class IcebergTable(Table):
                 f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
             ) from error
 
+    @property
+    def last(self) -> LastCommit | None:
+        """The last snapshot by spark-rowtime that led to the rows which a reader sees; None if it is not there."""
+        if self._snapshot is None:
+            return None
+        said = self._snapshot.summary.additional_properties
+        return LastCommit(self._snapshot.timestamp_ms * 1000, said.get(QUERY_STATUS))
+
+    @property
+    def commits(self) -> int:
+        """How many snapshots the table has."""
+        return len(self._table.metadata.snapshots)
+
     def lastBatch(self, query: str) -> int | None:
         """The last batch that a query has committed, also where the table was rolled back; None if there is none."""
         found = [self._table.properties, *map(marks, self._table.metadata.snapshots)]
@@ -124,7 +137,8 @@ class IcebergTable(Table):
     def _reload(self) -> dict[str, str]:
         with no_fork(self._kept):
             self._table = self._catalog.load_table(self._name)
-        return in_sight(self.target, self._table)
+        found, self._snapshot = in_sight(self.target, self._table)
+        return found
 
 
 def _require_kept_nulls(target: str, schema: pa.Schema) -> None:

@@ -1,7 +1,7 @@
 """Which snapshot of an Iceberg table has the position and the bound of the rows that a reader sees."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from spark_rowtime.drain.properties import marked
 from spark_rowtime.errors import DataLostError
@@ -10,8 +10,19 @@ SNAPSHOT = "rowtime.snapshot"
 """The table's property with the id of the snapshot that its other properties are of."""
 
 
-def in_sight(target: str, table: Any) -> dict[str, str]:
-    """The properties of the newest snapshot by spark-rowtime that led to the current one; empty without one.
+class InSight(NamedTuple):
+    """What snapshots tell of the rows that a reader sees.
+
+    ``properties`` are those of the newest snapshot by spark-rowtime that led to the current one; empty without one.
+    ``snapshot`` is that one; None where the properties are not from a snapshot.
+    """
+
+    properties: dict[str, str]
+    snapshot: Any = None
+
+
+def in_sight(target: str, table: Any) -> InSight:
+    """What the snapshots that led to the current one tell.
 
     A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
     files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
@@ -26,14 +37,14 @@ def in_sight(target: str, table: Any) -> dict[str, str]:
             known = _merged(known, _by_id(metadata))
             found = marks(known[at]) if at in known else {}
         if found:
-            return found
+            return InSight(found, known[at])
         if at not in known:
-            return _of_properties(target, table, at)
+            return InSight(_of_properties(target, table, at))
         lineage.add(at)
         at = known[at].parent_snapshot_id
     if lineage and marked(table.properties):
         _require_set_back(target, lineage, known)
-    return {}
+    return InSight({})
 
 
 def _ends(known: dict[int, Any], at: int) -> bool:

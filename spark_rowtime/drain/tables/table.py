@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -14,6 +15,13 @@ from spark_rowtime.types.schema import columns_of
 
 ATTEMPTS = 20
 """How often a commit is tried beside other writers, whose commits came first."""
+
+
+class LastCommit(NamedTuple):
+    """The last commit by spark-rowtime: when it was made, in microseconds, and what its query says of itself."""
+
+    moved: int
+    account: object
 
 
 class Table(ABC):

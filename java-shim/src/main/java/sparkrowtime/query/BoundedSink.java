@@ -26,7 +26,7 @@ interface BoundedSink {
   /**
    * Gives properties to the commit of the batch that is planned.
    *
-   * @param status what the query tells about the batch, where a commit has the room
+   * @param status what the query tells about the batch
    */
   void publish(Map<String, String> properties, String status);
 

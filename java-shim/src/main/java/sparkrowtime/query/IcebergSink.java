@@ -1,5 +1,6 @@
 package sparkrowtime.query;
 
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
@@ -10,8 +11,7 @@ import sparkrowtime.tables.IcebergLog;
 
 /**
  * Iceberg's sink. Spark makes a write for each batch before the bounds of the batch are known, and Iceberg takes the options of
- * a write then. So the commit is given the properties by {@link sparkrowtime.sink.TableCommits}. A status is no part of them,
- * since Iceberg writes the summaries of all snapshots again with each commit.
+ * a write then. So the commit is given the properties by {@link sparkrowtime.sink.TableCommits}.
  */
 final class IcebergSink implements BoundedSink {
   private final Object table;
@@ -37,7 +37,9 @@ final class IcebergSink implements BoundedSink {
 
   @Override
   public void publish(Map<String, String> properties, String status) {
-    published = Map.copyOf(properties);
+    Map<String, String> all = new HashMap<>(properties);
+    all.put("rowtime.account", BriefStatus.of(status));
+    published = Map.copyOf(all);
   }
 
   @Override
