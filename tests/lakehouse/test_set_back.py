@@ -33,6 +33,26 @@ def test_a_query_that_passes_a_restore_is_refused(orders: Orders) -> None:
         assert query.promised == {"ts": "10:10"}
 
 
+def test_a_query_that_derives_its_bounds_is_refused_in_the_same_words(orders: Orders) -> None:
+    """For one that starts then, the times of rows that are gone do not count."""
+    orders.put(("10:10", "a"))
+    orders.put(("10:20", "a"))
+    of_rows, of_commits = {"lateness": "5 minutes"}, {"bounds": "append-time", "delay": "1 minute"}
+    frames = [rt.punctuate(orders.read(**orders.skipping), "ts", watch=watch) for watch in (of_rows, of_commits)]
+    with orders.observed(frames[0], "rows") as rows, orders.observed(frames[1], "commits") as commits:
+        rows.step()
+        commits.step()
+        orders.sql("RESTORE TABLE ORDERS TO VERSION AS OF 1")
+        refused(rows, "DataLostError: version 3", "RESTORE", "up to 2006-09-11T10:15:00Z are final", "new checkpoint")
+        refused(commits, "DataLostError: version 3", "RESTORE", "new checkpointLocation")
+    with orders.observed(frames[0], "another") as query:
+        assert query.step() == [("10:10", "a")]
+        assert query.promised == {}
+        orders.put(("10:14", "b"))
+        assert query.step() == [("10:14", "b")]
+        assert query.promised == {"ts": "10:09"}
+
+
 def test_a_new_query_has_no_bound_of_rows_that_were_replaced(orders: Orders) -> None:
     orders.put(("10:10", "a"), bound="10:10")
     orders.sql("INSERT OVERWRITE ORDERS VALUES (TIMESTAMP'2006-09-11 09:00:00', 'b')")

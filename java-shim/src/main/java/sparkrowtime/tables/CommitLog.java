@@ -1,11 +1,15 @@
 package sparkrowtime.tables;
 
 import java.util.List;
+import sparkrowtime.support.Shown;
 
 /** The commits of a table, each under a number of its own: a version of a Delta table, a snapshot of an Iceberg table. */
 public abstract class CommitLog {
   /** The number of no commit. */
   static final long NONE = -1;
+
+  static final String NEW_QUERY =
+      "Start the query with a new checkpointLocation and a new output; it then begins with the table as it is now.";
 
   /** A commit under its number. */
   record Numbered(long number, TableCommit commit) {}
@@ -17,6 +21,9 @@ public abstract class CommitLog {
    * @param isKnown whether it is known
    */
   record FileTime(Long largest, boolean isKnown) {}
+
+  /** A commit, and the times of its files with new rows. */
+  record Timed(TableCommit commit, List<FileTime> times) {}
 
   /** The table, for messages. */
   public abstract TableName table();
@@ -39,8 +46,13 @@ public abstract class CommitLog {
   /** The commits after a number as the table is now, oldest first; of none, the newest commit alone. */
   abstract List<Numbered> since(long number);
 
-  /** The times of a column in the files with new rows of a commit; none if it is not there, or not any more. */
-  abstract List<FileTime> times(long number, String column);
+  /**
+   * The commit of a number with the times of a column in its files with new rows, which is read once for both.
+   *
+   * @param column null if the times are not asked for; then there are none
+   * @return null if it is not there, or not any more
+   */
+  abstract Timed timed(long number, String column);
 
   /** How files get the statistics for that, for messages. */
   abstract String wayToStatistics(String column);
@@ -59,6 +71,20 @@ public abstract class CommitLog {
 
   /** How another query can take the place of the one that writes, for messages; empty where there is no such way. */
   abstract String wayToReplace();
+
+  /**
+   * Refuses a commit that has taken back rows which a query has read.
+   *
+   * @param floor up to where the results of the query are final
+   */
+  final void requireGoesOn(long number, TableCommit commit, long floor) {
+    if (commit.takesBack()) {
+      throw new IllegalStateException(
+          "DataLostError: " + named(number) + " (" + commit.operation() + ") has set the table back, or replaced its rows. The"
+              + " query has read the rows that were there, and its results up to " + Shown.time(floor) + " are final. "
+              + NEW_QUERY);
+    }
+  }
 
   final String named(long number) {
     return unit() + " " + number + " of " + table().name();

@@ -31,11 +31,13 @@ final class DeltaCommit extends TableCommit {
   private final String text;
   private final JsonNode info;
   private final JsonNode properties;
+  private final List<JsonNode> added;
 
-  private DeltaCommit(String file, String text, JsonNode info) {
+  private DeltaCommit(String file, String text, JsonNode info, List<JsonNode> added) {
     this.file = file;
     this.text = text;
     this.info = info;
+    this.added = added;
     this.properties = info.has(BOUND) || info.has(QUERY) || info.has(POSITION) ? info : given(info);
   }
 
@@ -44,23 +46,34 @@ final class DeltaCommit extends TableCommit {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       JsonNode info = line.contains(KEY) ? action(file, line).path(KEY) : MissingNode.getInstance();
       if (info.isObject()) {
-        return new DeltaCommit(file, line, info);
+        return new DeltaCommit(file, line, info, List.of());
       }
     }
-    return new DeltaCommit(file, "", MissingNode.getInstance());
+    return new DeltaCommit(file, "", MissingNode.getInstance(), List.of());
   }
 
-  /** The actions of a commit that add files with new rows; none where it takes rows away, too: a stream goes by it, or fails. */
-  static List<JsonNode> added(String file, BufferedReader lines) throws IOException {
+  /** Reads a commit with the files that it adds. */
+  static DeltaCommit whole(String file, BufferedReader lines) throws IOException {
+    String text = "";
+    JsonNode info = MissingNode.getInstance();
     List<JsonNode> added = new ArrayList<>();
+    boolean removes = false;
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-      JsonNode action = line.contains(ADD) || line.contains(REMOVE) ? action(file, line) : MissingNode.getInstance();
-      if (action.path(REMOVE).path(CHANGES).asBoolean()) {
-        return List.of();
+      boolean isAsked = line.contains(KEY) || line.contains(ADD) || line.contains(REMOVE);
+      JsonNode action = isAsked ? action(file, line) : MissingNode.getInstance();
+      if (action.path(KEY).isObject()) {
+        text = line;
+        info = action.path(KEY);
       } else if (action.path(ADD).path(CHANGES).asBoolean()) {
         added.add(action.path(ADD));
       }
+      removes |= action.path(REMOVE).path(CHANGES).asBoolean();
     }
+    return new DeltaCommit(file, text, info, removes ? List.of() : added);
+  }
+
+  /** Its actions that add files with new rows; none where it takes rows away, too: a stream goes by it, or fails. */
+  List<JsonNode> added() {
     return added;
   }
 

@@ -1,6 +1,5 @@
 package sparkrowtime.tables;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import java.io.BufferedReader;
 import java.io.FileNotFoundException;
 import java.io.IOException;
@@ -92,13 +91,13 @@ public final class DeltaLog extends CommitLog {
   /** The commit of a version; null if its file is not there, or not any more. */
   @Override
   DeltaCommit commit(long version) {
-    return read(version, DeltaCommit::of, null, "the bound of the table");
+    return read(version, DeltaCommit::of);
   }
 
   @Override
-  List<FileTime> times(long version, String column) {
-    List<JsonNode> added = read(version, DeltaCommit::added, List.of(), "the times of its rows");
-    return added.stream().map(add -> DeltaTimes.of(add, column)).toList();
+  Timed timed(long version, String column) {
+    DeltaCommit commit = column == null ? commit(version) : read(version, DeltaCommit::whole);
+    return commit == null ? null : new Timed(commit, commit.added().stream().map(add -> DeltaTimes.of(add, column)).toList());
   }
 
   @Override
@@ -106,21 +105,21 @@ public final class DeltaLog extends CommitLog {
     return "Name the column in the table's property delta.dataSkippingStatsColumns, and let its writers write statistics.";
   }
 
-  private <T> T read(long version, Lines<T> reading, T absent, String what) {
+  private DeltaCommit read(long version, Lines reading) {
     Path file = new Path(log, name(version));
     try (var in = file.getFileSystem(hadoop).open(file);
         var lines = new BufferedReader(new InputStreamReader(in, StandardCharsets.UTF_8))) {
       return reading.of(file.toString(), lines);
     } catch (FileNotFoundException e) {
-      return absent;
+      return null;
     } catch (IOException e) {
-      throw new UncheckedIOException("Cannot read the commit " + file + " for " + what + ".", e);
+      throw new UncheckedIOException("Cannot read the commit " + file + " for the bound of the table.", e);
     }
   }
 
   /** What is made of the lines of a file. */
-  private interface Lines<T> {
-    T of(String file, BufferedReader lines) throws IOException;
+  private interface Lines {
+    DeltaCommit of(String file, BufferedReader lines) throws IOException;
   }
 
   /** Whether the log has the file of a later version. */

@@ -129,9 +129,12 @@ public final class IcebergLog extends CommitLog {
   }
 
   @Override
-  List<FileTime> times(long id, String column) {
+  Timed timed(long id, String column) {
     IcebergCommit commit = commit(id);
-    return commit == null ? List.of() : commit.times(ByName.call(table, "io"), columns.id(column));
+    if (commit == null) {
+      return null;
+    }
+    return new Timed(commit, column == null ? List.of() : commit.times(ByName.call(table, "io"), columns.id(column)));
   }
 
   @Override

@@ -1,5 +1,6 @@
 package sparkrowtime.tables;
 
+import static sparkrowtime.tables.CommitLog.NEW_QUERY;
 import static sparkrowtime.tables.CommitLog.NONE;
 
 import java.util.ArrayDeque;
@@ -19,8 +20,6 @@ import sparkrowtime.support.Shown;
  */
 public final class TableBounds {
   private static final int MOST_KNOWN = 16;
-  private static final String NEW_QUERY =
-      "Start the query with a new checkpointLocation and a new output; it then begins with the table as it is now.";
 
   private final CommitLog log;
   private final String column;
@@ -122,11 +121,8 @@ public final class TableBounds {
   private void requireGoesOn(long at, TableCommit commit, Known before) {
     String table = log.named(at);
     String last = Shown.time(before.floor());
-    if (commit.isRestore() || commit.replaces()) {
-      throw new IllegalStateException(
-          "DataLostError: " + table + " (" + commit.operation() + ") has set the table back, or replaced its rows. The query"
-              + " has read the rows that were there, and its results up to " + last + " are final. " + NEW_QUERY);
-    } else if (column != null && !column.equals(commit.before(column))) {
+    log.requireGoesOn(at, commit, before.floor());
+    if (column != null && !column.equals(commit.before(column))) {
       throw new IllegalStateException(
           "DataLostError: " + table + " (" + commit.operation() + ") has given the name " + column + " to another column, or to"
               + " none. The bounds before it are about the former one. " + NEW_QUERY);

@@ -40,6 +40,11 @@ abstract class TableCommit {
     return false;
   }
 
+  /** Whether rows of commits before it are no longer in the table. */
+  final boolean takesBack() {
+    return isRestore() || replaces();
+  }
+
   /**
    * The name that a column had before this commit, by which earlier commits name it.
    *

@@ -10,7 +10,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Law: the floor is a part of the offset, which Spark logs ({@link TableOffset}). So a batch that runs again has the floor
  * that it had, whatever has become of the table's log, and the floor never falls. A file without statistics of the column counts
- * for nothing, and so does a commit without a time.
+ * for nothing, and so does a commit without a time. A table that was set back, or whose rows were replaced, is refused once there
+ * is a floor, as it is where bounds are in the commits; without one, the commits before that count for nothing.
  */
 public final class TableWatch {
   private static final Logger LOG = LoggerFactory.getLogger("sparkrowtime");
@@ -58,15 +59,23 @@ public final class TableWatch {
     Long found = floor;
     long left = from < 0 ? FIRST : Long.MAX_VALUE;
     for (long at = to; at >= 0 && at != from && left > 0; at = log.before(at)) {
-      found = Declared.later(found, declared.floor(largest(at), committed(at)));
-      left--;
+      CommitLog.Timed timed = log.timed(at, declared.isOfRows() ? column : null);
+      found = timed == null ? found : Declared.later(found, behind(at, timed, floor));
+      left = timed != null && timed.commit().takesBack() ? 0 : left - 1;
     }
     return found;
   }
 
+  /** The floor that a commit gives; null for none. Refuses one that takes rows back, if there is a floor before it. */
+  private Long behind(long number, CommitLog.Timed timed, Long before) {
+    if (before != null) {
+      log.requireGoesOn(number, timed.commit(), before);
+    }
+    return declared.floor(largest(number, timed.times()), committed(number, timed.commit()));
+  }
+
   /** The largest time of the rows that a commit has brought, in microseconds; null where that is not known, or not needed. */
-  private Long largest(long number) {
-    List<CommitLog.FileTime> times = declared.isOfRows() ? log.times(number, column) : List.of();
+  private Long largest(long number, List<CommitLog.FileTime> times) {
     if (!warnedOfFiles && times.stream().anyMatch(time -> !time.isKnown())) {
       warnedOfFiles = true;
       LOG.warn(
@@ -77,10 +86,9 @@ public final class TableWatch {
   }
 
   /** When a commit was made, in microseconds; null where that is not known, or not needed. */
-  private Long committed(long number) {
-    TableCommit commit = declared.isOfCommits() ? log.commit(number) : null;
-    Long time = commit == null ? null : commit.time();
-    if (commit != null && time == null && !warnedOfCommits) {
+  private Long committed(long number, TableCommit commit) {
+    Long time = declared.isOfCommits() ? commit.time() : null;
+    if (declared.isOfCommits() && time == null && !warnedOfCommits) {
       warnedOfCommits = true;
       LOG.warn(
           "The commit of {} does not say when it was made, so it does not move the bound by the delay. Let its writer write a"
