@@ -63,14 +63,14 @@ class _Pages:
 
     async def streams(self, request: Request) -> Response:
         del request
-        return _json({"streams": self._served.paths()})
+        return _json({"streams": self._served.paths(), "tables": self._served.tables})
 
     async def describe(self, request: Request) -> Response:
-        path = self._stream(request)
+        path = _named(request, self._served.paths())
         return _json(shown(await run_in_threadpool(read_shown, path)))
 
     async def why(self, request: Request) -> Response:
-        path, at = self._stream(request), request.query_params.get("at")
+        path, at = _named(request, [*self._served.paths(), *self._served.tables]), request.query_params.get("at")
         return _json((await run_in_threadpool(self._served.why, path, at)).toJson())
 
     async def live(self, request: Request) -> Response:
@@ -84,16 +84,17 @@ class _Pages:
         del request
         return Response(await run_in_threadpool(generate_latest, self._registry), media_type=CONTENT_TYPE_LATEST)
 
-    def _stream(self, request: Request) -> str:
-        """Returns the stream that a request names. Only streams that are served can be named."""
-        paths, named = self._served.paths(), request.query_params.get("stream")
-        if named in paths:
-            return named
-        if named is None and len(paths) == 1:
-            return paths[0]
-        raise StreamNotFoundError(
-            f"{named!r} is not served here. Name one of /api/streams, as ?stream=PATH.", path=str(named)
-        )
+
+def _named(request: Request, paths: list[str]) -> str:
+    """Returns which of the paths a request names: the only one if it names none."""
+    named = request.query_params.get("stream")
+    if named in paths:
+        return named
+    if named is None and len(paths) == 1:
+        return paths[0]
+    raise StreamNotFoundError(
+        f"{named!r} is not served here. Name one of /api/streams, as ?stream=PATH.", path=str(named)
+    )
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -1,12 +1,16 @@
-"""The streams that are served: those named, and those in the folders named."""
+"""The streams and tables that are served: those named, and the streams in the folders named."""
 
 import logging
+import os
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import explain
+from spark_rowtime.drain.tables.reach import DELTA, local
+from spark_rowtime.drain.tables.why import explain_table, is_table
 from spark_rowtime.errors import RowtimeError, StreamNotFoundError
 from spark_rowtime.store import list_stores, open_store
 from spark_rowtime.store.place import Place, place_of
@@ -17,14 +21,18 @@ LIST_SECONDS = 10.0
 
 
 class Served:
-    """The paths given to ``rowtime serve``. A path that is no stream must be a folder.
+    """The paths given to ``rowtime serve``. A path that is neither a table nor a stream must be a folder.
 
-    Raises StreamNotFoundError if one is neither.
+    ``tables`` are the tables, in the order in which they were named. Raises StreamNotFoundError if a path is nothing of
+    all that.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._folders = [path for path in dict.fromkeys(paths) if not _is_stream(path)]
-        self._streams = [path for path in dict.fromkeys(paths) if path not in self._folders]
+        self.tables = [path for path in dict.fromkeys(paths) if is_table(path)]
+        others = [path for path in dict.fromkeys(paths) if path not in self.tables]
+        self._folders = [path for path in others if not _is_stream(path)]
+        self._streams = [path for path in others if path not in self._folders]
+        self._table_at = {name: table for table in self.tables for name in _names_of(table)}
         self._listed: dict[str, list[str]] = {}
         self._due = self._places_due = 0.0
         self._places: dict[Place, str] = {}
@@ -46,8 +54,13 @@ class Served:
             return self._listed.get(folder, [])
 
     def why(self, path: str, at: str | None = None) -> Explanation:
-        """Does what ``rt.why`` does for a stream that is served, and leads only to streams that are served."""
-        return explain(path, at, _OnlyServed(self))
+        """Does what ``rt.why`` or ``rt.whyTable`` does, and leads only to streams and tables that are served."""
+        explained = explain_table if path in self.tables else explain
+        return explained(path, at, _OnlyServed(self))
+
+    def table_at(self, stored: str) -> str | None:
+        """Returns the table that a status names so. It does not look at the place, which a stranger may have named."""
+        return self._table_at.get(os.path.normpath(stored))
 
     def path_at(self, place: Place) -> str | None:
         """Returns the path of the stream there. To look for the places of all paths for each answer would be slow."""
@@ -59,7 +72,7 @@ class Served:
 
 
 class _OnlyServed(Reach):
-    """The streams that are served, as their paths were given."""
+    """The streams and tables that are served, as their paths were given."""
 
     shows_values = False
 
@@ -69,14 +82,22 @@ class _OnlyServed(Reach):
 
     def _path_of(self, stored: str) -> str | None:
         try:
-            return self._served.path_at(place_of(stored))
+            return self._served.table_at(stored) or self._served.path_at(place_of(stored))
         except RowtimeError:
             return None
 
     def shown(self, stored: str) -> str:
-        """See Reach. A visitor of the page is not told the paths of streams that it does not show."""
+        """See Reach. A visitor of the page is not told the paths of what it does not show."""
         del stored
-        return "a stream that is not served here"
+        return "a stream or table that is not served here"
+
+
+def _names_of(table: str) -> set[str]:
+    """How statuses of queries may name it: a Delta table by its path."""
+    if not table.startswith(DELTA):
+        return {os.path.normpath(table)}
+    path = local(table.removeprefix(DELTA))
+    return set() if "://" in path else {os.path.normpath(Path(path).absolute()), str(Path(path).resolve())}
 
 
 def _is_stream(path: str) -> bool:

@@ -1,4 +1,4 @@
-"""Watches the streams while somebody looks, and tells each reader what has changed."""
+"""Watches the streams and tables while somebody looks, and tells each reader what has changed."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from spark_rowtime.serve.connections import most_connections
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
+from spark_rowtime.serve.watched_table import WatchedTable
 from spark_rowtime.types.json_values import plain
 
 SHORTEST_PAUSE_SECONDS = 0.2
@@ -26,14 +27,15 @@ ALIVE_SECONDS = 15.0
 _COMMENT = b": nothing new\n\n"
 
 _Queue = asyncio.Queue[bytes | None]
+_Watched = WatchedStream | WatchedTable
 
 
 class Watcher:
-    """The streams that are served, and those who read about them as server-sent events."""
+    """The streams and tables that are served, and those who read about them as server-sent events."""
 
     def __init__(self, served: Served) -> None:
         self._served = served
-        self._watched: dict[str, WatchedStream] = {}
+        self._watched: dict[str, _Watched] = {}
         self._queues: set[_Queue] = set()
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -102,21 +104,23 @@ class Watcher:
         return self._look(), time.thread_time() - begin
 
     def _look(self) -> list[bytes]:
-        """Looks at each stream; returns the changes."""
-        paths = self._served.paths()
-        gone = [path for path in self._watched if path not in paths]
+        """Looks at each stream and table; returns the changes."""
+        paths, tables = self._served.paths(), self._served.tables
+        gone = [path for path in self._watched if path not in paths and path not in tables]
         for path in paths:
             self._watched.setdefault(path, WatchedStream(path, self._served))
+        for path in tables:
+            self._watched.setdefault(path, WatchedTable(path, self._served))
         for path in gone:
             del self._watched[path]
         removed = [event_of({"stream": path, "removed": True}) for path in gone]
-        return removed + self._each(WatchedStream.look)
+        return removed + self._each(lambda watched: watched.look())
 
     def _whole(self) -> list[bytes]:
-        return self._each(WatchedStream.whole)
+        return self._each(lambda watched: watched.whole())
 
-    def _each(self, message_of: Callable[[WatchedStream], Any]) -> list[bytes]:
-        messages = (message_of(stream) for stream in self._watched.values())
+    def _each(self, message_of: Callable[[_Watched], Any]) -> list[bytes]:
+        messages = (message_of(watched) for watched in self._watched.values())
         return [event_of(message) for message in messages if message is not None]
 
     def end(self) -> None:

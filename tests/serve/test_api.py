@@ -66,7 +66,7 @@ def test_api_has_what_describe_and_why_say(orders: str, serve: Serve) -> None:
     answer = json.loads(get(server, "api/describe"))
     assert {**answer, "producers": None} == {**json.loads(shown), "producers": None}
     assert "checkpoint" not in answer["producers"][0]
-    assert json.loads(get(server, "api/streams")) == {"streams": [orders]}
+    assert json.loads(get(server, "api/streams")) == {"streams": [orders], "tables": []}
     why = json.loads(get(server, f"api/why?at={AT_TEN}&stream={quote(orders)}"))
     assert (why["complete"], why["holder"], why["cause"]) == (False, "Oslo", "expected")
 
@@ -85,7 +85,7 @@ def test_only_streams_that_are_served_are_answered(orders: str, tmp_path: Path, 
 
 def test_a_folder_shows_its_streams_and_those_that_come(orders: str, tmp_path: Path, serve: Serve, monkeypatch) -> None:
     server = serve(str(tmp_path))
-    assert json.loads(get(server, "api/streams")) == {"streams": [orders]}
+    assert json.loads(get(server, "api/streams")) == {"streams": [orders], "tables": []}
     from spark_rowtime.serve import served
 
     monkeypatch.setattr(served, "LIST_SECONDS", 0.0)

@@ -17,7 +17,7 @@ from spark_rowtime.errors import InvalidOptionError, RowtimeError
 from spark_rowtime.store.query_status import QuerySource, QueryStatus
 from spark_rowtime.types.arguments import known_keywords
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_micros, to_required_interval
+from spark_rowtime.types.timestamps import END, to_micros, to_required_interval
 
 
 def is_table(target: object) -> bool:
@@ -81,8 +81,21 @@ def whyTable(
         raise InvalidOptionError(
             "at is missing. Of a table, say the time up to which it is to be complete.", option="at"
         )
-    needs, reach = to_micros(at), TablesWithin(target, within)
-    steps = _Tables(reach, to_required_interval(silentAfter, "silentAfter")).of_table(TableState.of(target), needs)
+    return explain_table(target, at, TablesWithin(target, within), silentAfter=silentAfter)
+
+
+def explain_table(target: str, at: Any, reach: Reach, *, silentAfter: str | timedelta = SILENT_AFTER) -> Explanation:
+    """Does what ``whyTable`` does, and leads to the tables and streams of ``reach``.
+
+    ``at`` may be None: about the strongest bound of a link; where the table has that, about any time that is to come.
+    """
+    silent, table = to_required_interval(silentAfter, "silentAfter"), TableState.of(target)
+    needs = END - 1 if at is None else to_micros(at)
+    steps = _Tables(reach, silent).of_table(table, needs)
+    strongest = max((step.floor for step in steps if step.floor is not None), default=None)
+    if at is None and strongest is not None and strongest != table.floor:
+        needs = strongest
+        steps = _Tables(reach, silent).of_table(table, needs)
     return explanation_of(target, needs, steps, reach.not_followed)
 
 

@@ -67,6 +67,7 @@ export class StreamView {
     const {facts} = this;
     this.showError();
     if (!facts || !("seq" in facts)) return;
+    this.section.classList.toggle("lake", facts.kind === "table");
     const known = [...this.producers.values()];
     this.axis = axisOf(facts, known, wished);
     this.verdict();
@@ -101,7 +102,7 @@ export class StreamView {
     const pairs = [
       ["Bound", facts.bound?.text ?? "none"],
       ["Moved", this.progress()],
-      ["Rows", `${facts.rows} accepted, ${facts.rejected} rejected`],
+      ["Rows", "rows" in facts ? `${facts.rows} accepted, ${facts.rejected} rejected` : ""],
       ["Waiting", facts.rowsHeldBack ? `${facts.rowsHeldBack} row(s) wait for the bound` : ""],
       ["Settings", settings],
       ["Columns", details.columns ?? ""],
