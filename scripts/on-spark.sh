@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # on-spark.sh VERSION COMMAND...: runs a command with the Python of .venv and another PySpark, which is installed in
-# .venv/sparks first, with the extension's jar for it. For example:
+# .venv/sparks first, with the extension's jar for it, and the archive of its classes for tests. For example:
 #     scripts/on-spark.sh 4.0 .venv/bin/python -m pytest -m smoke tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,8 +15,9 @@ if ! cmp -s "$pins" "$folder/pins.txt"; then
         --require-hashes -r "$pins"
     cp "$pins" "$folder/pins.txt"
 fi
-exec 9>&-
 unset SPARK_HOME # it is that of .venv, where a test calls this
 export PYTHONPATH=$PWD/$folder${PYTHONPATH:+:$PYTHONPATH}
 .venv/bin/python java-shim/build.py >/dev/null
+[ -e "$folder/spark-classes.jsa" ] || .venv/bin/python -m tests.classarchive
+exec 9>&-
 exec "$@"

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 QUICK = (
@@ -13,7 +14,15 @@ in a run of many queries the JVM would sweep it and compile again. No concurrent
 first 128 MB; with the default, the JVM would collect all garbage several times while it loads them. A process starts
 without a helper in between: Hadoop starts a chmod for each file of a checkpoint, thirty or more a query."""
 
-CLASSES = Path(sys.prefix) / "spark-classes.jsa"
+
+def _place() -> Path:
+    """This environment; of a PySpark that scripts/on-spark.sh has installed, the folder that it is in."""
+    spec = find_spec("pyspark")
+    found = Path(spec.origin).parents[1] if spec and spec.origin else None
+    return found if found and found.parent.name == "sparks" else Path(sys.prefix)
+
+
+CLASSES = _place() / "spark-classes.jsa"
 """The archive of Spark's classes that tests/classarchive.py makes. With it a driver starts with half of the CPU time,
 since it neither unpacks nor verifies these classes. A JVM ignores an archive of another JDK, or of other jars."""
 
