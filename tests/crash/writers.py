@@ -5,8 +5,9 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spark_rowtime.store import local
 from spark_rowtime.store.base import Store, StreamSettings
@@ -25,6 +26,15 @@ SENDS: list[tuple[list[list[float]], dict[str, Any]]] = [
 ]
 """What the story's first producer sends: trains, and the other arguments of the commit."""
 CODE = str(Path(local.__file__).parent)
+
+
+class Moment(NamedTuple):
+    """A visit to a line of the store's code. It is known by the line, since how many lines are run before it differs:
+    values are cached, and the store takes the time out in which it stood still."""
+
+    file: str
+    line: int
+    visit: int
 
 
 def story(store: Store) -> Iterator[None]:
@@ -104,13 +114,12 @@ def lines(pipe: Any, work: Callable[..., object], path: str) -> None:
     pipe.send(seen)
 
 
-def killed_at(pipe: Any, work: Callable[..., object], path: str, count: int) -> None:
-    """Does the work until just before the ``count``-th line of the store's code that is run."""
-    left = [count]
+def killed_at(pipe: Any, work: Callable[..., object], path: str, moment: Moment) -> None:
+    """Does the work until just before this visit to a line of the store's code."""
+    visits = count(1)
 
-    def note(_file: str, _line: int) -> None:
-        left[0] -= 1
-        if not left[0]:
+    def note(file: str, line: int) -> None:
+        if line == moment.line and os.path.relpath(file, CODE) == moment.file and next(visits) == moment.visit:
             os.kill(os.getpid(), signal.SIGKILL)
 
     sys.settrace(_on_each_line(note))
