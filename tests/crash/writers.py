@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -29,8 +30,8 @@ CODE = str(Path(local.__file__).parent)
 
 
 class Moment(NamedTuple):
-    """A visit to a line of the store's code. It is known by the line, since how many lines are run before it differs:
-    values are cached, and the store takes the time out in which it stood still."""
+    """A visit to a line of the store's code. It is known by the line: how many others are run before it can differ from
+    life to life, as where a slow one looks for removed segments once more."""
 
     file: str
     line: int
@@ -99,11 +100,13 @@ def create(pipe: Any, path: str) -> None:
 
 
 def lines(pipe: Any, work: Callable[..., object], path: str) -> None:
-    """Does the work, and then reports the lines of the store's code that were run, in order."""
-    seen: list[tuple[str, int]] = []
+    """Does the work, and then reports the visits to lines of the store's code, in order."""
+    seen: list[Moment] = []
+    visits = Counter[tuple[str, int]]()
 
     def note(file: str, line: int) -> None:
-        seen.append((os.path.relpath(file, CODE), line))
+        visits[file, line] += 1
+        seen.append(Moment(os.path.relpath(file, CODE), line, visits[file, line]))
 
     class Mute:
         send = staticmethod(lambda _: None)
