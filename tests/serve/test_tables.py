@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from spark_rowtime.drain.properties import POSITION
+from spark_rowtime.drain.tables.table_state import TableState
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched_table import WatchedTable
 from tests.serve.conftest import Server, playwright
@@ -83,3 +84,13 @@ def test_a_table_that_cannot_be_read_says_so_and_hides_no_other(tmp_path: Path, 
     found = {target: WatchedTable(target, served).look() or {} for target in served.tables}
     assert "none" in found[missing]["error"]
     assert (found[bronze]["error"], found[bronze]["why"]["cause"]) == (None, "drain")
+
+
+def test_each_table_is_read_once_for_an_answer(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the walk to gold, which is behind, begins again at what silver has."""
+    read: list[str] = []
+    of = TableState.of
+    monkeypatch.setattr(TableState, "of", lambda target: read.append(target) or of(target))
+    gold, silver, bronze = targets(lake, "gold", "silver", "bronze")
+    assert Served([gold, silver, bronze]).why(gold).holder == "gold-query"
+    assert read == [gold, silver, bronze]

@@ -91,22 +91,29 @@ def explain_table(target: str, at: Any, reach: Reach, *, silentAfter: str | time
     """
     silent, table = to_required_interval(silentAfter, "silentAfter"), TableState.of(target)
     needs = END - 1 if at is None else to_micros(at)
-    steps = _Tables(reach, silent).of_table(table, needs)
+    walk = _Tables(reach, silent)
+    steps = walk.to(table, needs)
     strongest = max((step.floor for step in steps if step.floor is not None), default=None)
     if at is None and strongest is not None and strongest != table.floor:
         needs = strongest
-        steps = _Tables(reach, silent).of_table(table, needs)
+        steps = walk.to(table, needs)
     return explanation_of(target, needs, steps, reach.not_followed)
 
 
 class _Tables:
-    """Walks from a table to what holds it, by the weakest source of each query."""
+    """Walks from a table to what holds it, by the weakest source of each query. It reads each table once."""
 
     def __init__(self, reach: Reach, silent_after: int) -> None:
         self._reach, self._silent_after = reach, silent_after
         self._visited: set[str] = set()
+        self._states: dict[str, TableState] = {}
 
-    def of_table(self, table: TableState, needs: int) -> list[Step]:
+    def to(self, table: TableState, needs: int) -> list[Step]:
+        """The links up to a table that must reach a time."""
+        self._visited.clear()
+        return self._of_table(table, needs)
+
+    def _of_table(self, table: TableState, needs: int) -> list[Step]:
         """The links up to the table."""
         self._visited.add(table.target)
         if table.floor is not None and table.floor >= needs:
@@ -152,9 +159,8 @@ class _Tables:
         try:
             if source.table is None:
                 return steps_of_stream(path, needs, self._reach, self._silent_after), None
-            table = TableState.of(path if is_table(path) else DELTA + path)
-            known = table.target in self._visited
-            return ([] if known else self.of_table(table, needs)), None
+            target = path if is_table(path) else DELTA + path
+            return ([] if target in self._visited else self._of_table(self._state(target), needs)), None
         except RowtimeError as error:
             return [], Finding(
                 Cause.SOURCE_UNREADABLE,
@@ -162,3 +168,8 @@ class _Tables:
                 f"Query {query.shown!r} reads {path}, which cannot be opened: {error}",
                 f"Restore {path}, or ask on the machine that has it.",
             )
+
+    def _state(self, target: str) -> TableState:
+        if target not in self._states:
+            self._states[target] = TableState.of(target)
+        return self._states[target]
