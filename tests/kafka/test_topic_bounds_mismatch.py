@@ -116,11 +116,11 @@ def test_topics_that_go_back_are_refused(spark: Any, end: str, what: str) -> Non
 def test_late_rows_are_sent_to_the_driver_while_a_task_adds_some(spark: Any) -> None:
     """An executor does so every ten seconds. If that fails for too long, Spark takes the executor for lost."""
     topic_bounds = spark.sparkContext._jvm.sparkrowtime.topics
-    late, row = topic_bounds.LateRows(), topic_bounds.LateRows.row
-    late.add(row("orders/0/1", b"a"))
-    late.add(row("orders/0/2", b"b"))
+    late, row = topic_bounds.LateRows(), topic_bounds.LateRows.Late
+    late.add(row("orders/0/1", b"a", 1))
+    late.add(row("orders/0/2", b"b", 1))
     sent = late.value().keySet().iterator()
     sent.next()
-    late.add(row("orders/0/0", b"c"))
+    late.add(row("orders/0/0", b"c", 1))
     assert sent.next() == "orders/0/2"
     assert late.copy().value().size() == 3
