@@ -1,5 +1,5 @@
-# make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: all other tests.
-# make test-all: both. make model, make lint, make docs, make wheel, make test-quick, make bench, make clean.
+# make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: more of each, in
+# twenty. make test-night: what takes longest, of which the others have a part. make test-all: all three. make model, make lint, make docs, make wheel, make test-quick, make bench, make clean.
 SHELL := bash
 VENV := .venv
 NEWEST := 4.3
@@ -9,27 +9,32 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # Containers often set it. Then each of the hundreds of Python processes of the tests would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-all test-quick model lint docs wheel bench clean
+.PHONY: demo test test-long test-night test-all test-quick model lint docs wheel bench clean
 
 demo: $(VENV)/.installed
 	@mkdir -p build/logs
 	@$(PY) examples/01_hourly_counts.py 2>build/logs/demo.log || { tail -n 50 build/logs/demo.log >&2; exit 1; }
 
 # Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
-# "long" (tests/selection.py), searches with their whole budgets, and other PySparks. scripts/run_tests.py has the jobs.
+# "long" (tests/selection.py), searches with their whole budgets, and other PySparks. What needs a night is in test-night:
+# the mark "night", and all versions of all. scripts/run_tests.py has the jobs.
 test: $(VENV)/.installed
 	@$(PY) scripts/run_tests.py test
 
 test-long: $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py long
 
+test-night: $(VENV)/spark-classes.jsa
+	@$(PY) scripts/run_tests.py night
+
 test-all:
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory test-long
+	@$(MAKE) --no-print-directory test-night
 
-# One job of make test: make job-spark. One of make test-long: make long-spark.
-job-% long-%: $(VENV)/spark-classes.jsa
-	@$(PY) scripts/run_tests.py $(if $(filter job-%,$@),test,long) $*
+# One job of make test: make job-spark. One of make test-long: make long-spark. One of make test-night: make night-programs.
+job-% long-% night-%: $(VENV)/spark-classes.jsa
+	@$(PY) scripts/run_tests.py $(patsubst job,test,$(firstword $(subst -, ,$@))) $*
 
 # Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
 # there is room, since a disk's syncs take most of the time.

@@ -1,6 +1,6 @@
-"""Runs the jobs of `make test` or `make test-long`, four at a time; prints a line for each, and one for all.
+"""Runs the jobs of `make test`, `test-long` or `test-night`, four at a time; prints a line for each, and one for all.
 
-    .venv/bin/python scripts/run_tests.py {test,long} [JOB...]
+    .venv/bin/python scripts/run_tests.py {test,long,night} [JOB...]
 
 What a job says is in build/logs. Of a job that fails the failures are printed, and where the rest is.
 """
@@ -31,25 +31,32 @@ that no job names are in the job ``quick``."""
 CLASSES = ".venv/spark-classes.jsa"
 """What jobs with Spark wait for, and what makes it."""
 WITHOUT_SPARK = ("store", "postgres", "quick")
-SELECTED = {"test": "not long", "long": "long or search"}
+SELECTED = {"test": "not long and not night", "long": "(long or search) and not night", "night": "night"}
 SMALL = {
     "ROWTIME_FLIPS": "60", "ROWTIME_HOSTILE_EXAMPLES": "8", "ROWTIME_COPIES": "8", "ROWTIME_ORACLE_LIVES": "15",
     "ROWTIME_MODEL_LIVES": "12",
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
 SPARKS = {"4.2": "0:4", "4.1": "10:14", "4.0": "20:24"}
-"""The other minor versions of Spark, on which `make test-long` runs the smoke tests, and these seeds of law 7. GitHub's
-matrix tries ten on each."""
-SMOKE = "pytest.mark.smoke"
+"""The other minor versions of Spark, on which the smoke tests run, with these seeds of law 7: on the oldest one in
+`make test-long`, on all in `make test-night`. GitHub's matrix tries ten on each."""
 OLDEST = "4.0"
-OF_DELTA = "4.2"
-"""The newest Spark for which Delta Lake has a jar. The session with it is that of a process of its own."""
-OF_DELTA_BEFORE = "4.0"
-"""The oldest one. A small part of the tests runs on it: a chain of tables, late rows, batches that run again."""
-_FEW = ("-m", "not long", "-k", "chain or kept_once or runs_again")
-OF_ICEBERG = {"4.1": (), "4.0": ("-k", "chain or kept_once or runs_again or rolled_back")}
-"""The Sparks for which Iceberg has a jar, and which tests run: all on the newest one, a small part on the other."""
-ICEBERG = "tests/lakehouse/test_iceberg*.py"
+OF_EXTENSION = "test_shim_*.py"
+"""Of which files `make test-long` runs the smoke tests on the Sparks between the oldest and the newest, which have all
+tests of tables beside them."""
+LONGEST = ("kafka", "quick", "delta-4.2", "spark", "spark-4.0", "shim", "streams", "crash", "iceberg-4.1")
+"""The jobs of `make test-long` that begin first, so that all end at the same time."""
+TABLES = {"delta": "4.2", "iceberg": "4.1"}
+"""The formats of tables, each with the newest Spark for which it has a jar. Its session is one of a process of its own.
+`make test-long` has all tests on it, but those with the mark ``night``."""
+OF_TABLES = {
+    "delta": ("tests/lakehouse", "--ignore-glob=tests/lakehouse/test_iceberg*.py"),
+    "iceberg": tuple(sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/lakehouse/test_iceberg*.py"))),
+}
+FEW_OF_TABLES = ("not long and not night", "-k", "chain or kept_once or runs_again or rolled_back")
+"""What `make test-night` runs with tables on the oldest Spark."""
+PROGRAMS = "tests/packaging/test_programs.py"
+"""`make test-night` runs them with each Spark, Python and Java."""
 HANGING_SECONDS = "300"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
@@ -109,13 +116,26 @@ def files(job: str) -> list[str]:
 
 def jobs(kind: str) -> list[Job]:
     """The jobs of TESTS: in `make test` after what makes the classes; in `make test-long` with PySparks and lint."""
-    tests = [_job(kind, name) for name in TESTS]
-    if kind == "long":
-        others = [_smoke(version) for version in SPARKS]
-        delta = [_delta(OF_DELTA), _delta(OF_DELTA_BEFORE, *_FEW)]
-        iceberg = [_iceberg(version, *selected) for version, selected in OF_ICEBERG.items()]
-        return [*tests, *others, *delta, *iceberg, _made(kind, "lint"), _made(kind, "docs")]
-    return [_made(kind, CLASSES), *tests]
+    return {"test": _of_test, "long": _of_long, "night": _of_night}[kind]()
+
+
+def _of_test() -> "list[Job]":
+    return [_made("test", CLASSES), *(_job("test", name) for name in TESTS)]
+
+
+def _of_long() -> "list[Job]":
+    others = [_smoke("long", version, *([] if version == OLDEST else [OF_EXTENSION])) for version in SPARKS]
+    tables = [_tables("long", name, version, "not night") for name, version in TABLES.items()]
+    made = [*(_job("long", name) for name in TESTS), *others, *tables, _made("long", "lint"), _made("long", "docs")]
+    return sorted(made, key=lambda job: LONGEST.index(job.name) if job.name in LONGEST else len(LONGEST))
+
+
+def _of_night() -> "list[Job]":
+    tests = Job("night", "night", [*_pytest(SELECTED["night"]), *_with_mark("night")], **_faster())
+    programs = Job("night", "programs", [*_pytest("long"), PROGRAMS], ROWTIME_PROGRAMS="1", **_faster())
+    sparks = [_smoke("night", version) for version in SPARKS if version != OLDEST]
+    oldest = [_tables("night", name, OLDEST, *FEW_OF_TABLES) for name in TABLES]
+    return [programs, tests, *sparks, _tables("night", "delta", TABLES["delta"], "night"), *oldest]
 
 
 def main(kind: str, *names: str) -> int:
@@ -146,7 +166,7 @@ def _made(kind: str, target: str) -> Job:
 
 
 def _job(kind: str, name: str) -> Job:
-    command = [sys.executable, "-m", "pytest", "-m", SELECTED[kind], "--durations=20", *files(name)]
+    command = [*_pytest(SELECTED[kind]), *files(name)]
     return Job(kind, name, command, **_faster(), **({"TMPDIR": _memory()} if kind == "test" else {}))
 
 
@@ -162,33 +182,31 @@ def _faster() -> dict[str, str]:
     return {"ROWTIME_TEST_RUN": run, "PYTHONPATH": os.pathsep.join(startup), "OPENBLAS_NUM_THREADS": "1"}
 
 
-def _smoke(version: str) -> Job:
-    """PySpark before 4.2 leaves its sockets to the garbage collector, so their warnings are no errors."""
-    pytest = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "-m", "smoke", "--durations=20"]
+def _smoke(kind: str, version: str, *where: str) -> Job:
     faster = {} if version == OLDEST else _faster()
     law7 = {"ROWTIME_LAW7_SEEDS": SPARKS[version], "ROWTIME_LAW7_SHORT": "1"}
-    command = ["scripts/on-spark.sh", version, *pytest, *_smoke_tests()]
-    return Job("long", f"spark-{version}", command, **law7, **faster)
+    return Job(kind, f"spark-{version}", [*_on(version, "smoke"), *_with_mark("smoke", *where)], **law7, **faster)
 
 
-def _smoke_tests() -> list[str]:
+def _with_mark(mark: str, where: str = "test_*.py") -> list[str]:
     """The files with such tests, since pytest takes ten seconds to look through all; those of law 7 in a warm JVM."""
-    tests = (ROOT / "tests").rglob("test_*.py")
-    return sorted((str(path.relative_to(ROOT)) for path in tests if SMOKE in path.read_text()), reverse=True)
+    tests = (path for path in (ROOT / "tests").rglob(where) if path.parent.name != "lakehouse")
+    return sorted(
+        (str(path.relative_to(ROOT)) for path in tests if f"pytest.mark.{mark}" in path.read_text()), reverse=True
+    )
 
 
-def _delta(version: str, *selected: str) -> Job:
-    return _lakehouse(version, "delta", "tests/lakehouse", f"--ignore-glob={ICEBERG}", *selected)
+def _tables(kind: str, name: str, version: str, *selected: str) -> Job:
+    return Job(kind, f"{name}-{version}", [*_on(version, *selected), *OF_TABLES[name]], **_faster())
 
 
-def _iceberg(version: str, *selected: str) -> Job:
-    tests = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(ICEBERG))
-    return _lakehouse(version, "iceberg", *tests, *selected)
+def _on(version: str, marks: str, *more: str) -> list[str]:
+    """PySpark before 4.2 leaves its sockets to the garbage collector, so their warnings are no errors."""
+    return ["scripts/on-spark.sh", version, *_pytest(marks, *more), "-W", "ignore::ResourceWarning"]
 
 
-def _lakehouse(version: str, kind: str, *tests: str) -> Job:
-    pytest = [sys.executable, "-m", "pytest", "-W", "ignore::ResourceWarning", "--durations=20"]
-    return Job("long", f"{kind}-{version}", ["scripts/on-spark.sh", version, *pytest, *tests], **_faster())
+def _pytest(marks: str, *more: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-m", marks, "--durations=20", *more]
 
 
 def _total(jobs: list[Job]) -> str:

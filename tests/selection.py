@@ -4,6 +4,9 @@
 - In WITH_QUERIES, where a case takes a second or more: of a test with many cases those after the first. Where each case
   is a promise of its own, the mark ``each`` keeps all of them short.
 
+Those with the mark ``night`` are left to `make test-night`: they take a minute or more of two cores, and what they
+show a shorter test shows with fewer kills, fewer versions or smaller sizes.
+
 So a new test is short by itself, in the job of its folder. A test with the mark ``search`` tries cases at random: it is
 short, and `make test-long` runs it again with its whole budget.
 """

@@ -18,7 +18,7 @@ from tests.crash.drivers import ROOT
 from tests.spark.test_corrections import COLUMNS
 from tests.streams import opened, send
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # four drivers
+pytestmark = [pytest.mark.night, pytest.mark.timeout(600)]  # four drivers
 
 
 def run(folder: Path, *point: str) -> int:

@@ -13,7 +13,7 @@ from tests.sparksession import running, start
 OTHER = "4.2"
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.timeout(900)  # the first time the other PySpark is installed: 450 MB
 def test_a_checkpoint_goes_on_under_another_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
     feed, sink = Feed(tmp_path), str(tmp_path / "counts.rowtime")

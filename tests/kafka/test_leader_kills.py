@@ -4,7 +4,6 @@ Once in CI, without the query beside a topic; many, and that:
 ``ROWTIME_KILLS=100 python -m pytest tests/kafka/test_leader_kills.py``.
 """
 
-import os
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -79,8 +78,7 @@ def test_bounds_beside_go_on_with_the_new_leaders(
     check_killed(victim, two_brokers, topic, path, line)
 
 
-@pytest.mark.long
-@pytest.mark.skipif("ROWTIME_KILLS" not in os.environ, reason="a minute of Spark's waiting; ROWTIME_KILLS=1 has it")
+@pytest.mark.night
 def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: Any, tmp_path: Path) -> None:
     topic_bounds = TopicBounds(spark, two_brokers, tmp_path)
     with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows()), tmp_path) as query:

@@ -130,7 +130,7 @@ def drift(topic_bounds: TopicBounds, dice: random.Random, rounds: range) -> dict
     return sent
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_driver_that_derives_the_bounds_is_killed(kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """Its watch dies with it. The next one goes on; no row is lost or counted twice, and no window opens again."""
     line = tally("kill -9 of a Spark driver that hosts a watch")

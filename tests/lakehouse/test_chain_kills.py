@@ -1,6 +1,7 @@
 """kill -9 of each query of a chain of three Delta tables: each row and each window once, and no bound before its rows.
 
-One kill of each in CI; ``ROWTIME_KILLS=50`` has so many in all, at other moments with another ``ROWTIME_SEED``.
+One kill of each in `make test-night`; ``ROWTIME_KILLS=50`` has so many in all, at other moments with another
+``ROWTIME_SEED``.
 """
 
 import pytest
@@ -9,6 +10,6 @@ from tests.lakehouse.kills import survive
 from tests.lakehouse.orders import Orders
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_each_row_and_each_window_is_there_once(orders: Orders) -> None:
     survive(orders)

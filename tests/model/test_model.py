@@ -31,7 +31,7 @@ def test_folding() -> None:
     assert [str(line) for line in found if not line.is_right] == []
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.timeout(1200)
 def test_commits_leases_takeover_and_a_standby() -> None:
     found = checked("commits.als")

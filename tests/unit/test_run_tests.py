@@ -97,19 +97,30 @@ def test_only_make_test_has_its_files_in_memory_and_the_oldest_pyspark_runs_as_a
     short, long = (script["_job"](kind, "quick")._environment for kind in ("test", "long"))
     assert short.keys() - long.keys() == {"TMPDIR"}
     assert long.keys() >= {"PYTHONPATH"}
-    assert [script["_smoke"](version)._environment.keys() - LAW7 for version in script["SPARKS"]] == [
+    assert [script["_smoke"]("night", version)._environment.keys() - LAW7 for version in script["SPARKS"]] == [
         *[long.keys()] * 2,
         set(),
     ]
 
 
-def test_make_test_long_has_other_seeds_of_law_7_on_each_other_spark() -> None:
+def test_each_other_spark_has_other_seeds_of_law_7() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
-    seeds = [script["_smoke"](version)._environment["ROWTIME_LAW7_SEEDS"].split(":") for version in script["SPARKS"]]
+    seeds = [
+        script["_smoke"]("night", version)._environment["ROWTIME_LAW7_SEEDS"].split(":") for version in script["SPARKS"]
+    ]
     assert [(int(first), int(last)) for first, last in seeds] == [(0, 4), (10, 14), (20, 24)]
 
 
-def test_make_test_has_the_newest_spark_and_make_test_long_smoke_tests_on_all_others() -> None:
+def test_make_test_long_has_the_extension_on_each_other_spark_and_all_smoke_tests_on_the_oldest() -> None:
+    """The others have them all in make test-night."""
+    script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+    ran = {job.name: sum(word.startswith("tests/") for word in job._command) for job in script["jobs"]("long")}
+    whole = {job.name: sum(word.startswith("tests/") for word in job._command) for job in script["jobs"]("night")}
+    assert ran["spark-4.0"] == whole["spark-4.1"] == whole["spark-4.2"] > ran["spark-4.1"] == ran["spark-4.2"] > 5
+    assert "spark-4.0" not in whole
+
+
+def test_make_test_has_the_newest_spark_and_make_test_long_all_others() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
     newest = re.search("^NEWEST := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert newest

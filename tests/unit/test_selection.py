@@ -1,4 +1,4 @@
-"""`make test` and `make test-long` together run every test, and each file is in one job."""
+"""`make test`, `make test-long` and `make test-night` together run every test, and each file is in one job."""
 
 import runpy
 from collections import Counter
@@ -12,6 +12,7 @@ import pytest
 from tests.selection import WITH_QUERIES, mark_long
 
 ROOT = Path(__file__).parents[2]
+NIGHT = "pytest" + ".mark.night"
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +31,22 @@ def test_every_file_is_in_one_job(runner: dict[str, Any]) -> None:
     assert set(jobs.values()) == {1}
 
 
-def test_every_test_is_in_one_of_the_two_and_only_searches_are_in_both(runner: dict[str, Any]) -> None:
+def test_every_test_is_in_one_of_the_three_and_only_searches_are_in_two(runner: dict[str, Any]) -> None:
     """Whatever marks a test has."""
-    for long, search in product((False, True), repeat=2):
-        marks = {"long": long, "search": search}
-        short, later = (eval(runner["SELECTED"][kind], marks) for kind in ("test", "long"))
-        assert (short, later) == (not long, long or search)
+    for long, search, night in product((False, True), repeat=3):
+        marks = {"long": long, "search": search, "night": night}
+        found = [eval(runner["SELECTED"][kind], marks) for kind in ("test", "long", "night")]
+        assert found == [not long and not night, (long or search) and not night, night]
+        assert sum(found) == (2 if search and not long and not night else 1)
+
+
+def test_every_test_for_the_night_is_in_a_job_of_it(runner: dict[str, Any]) -> None:
+    """Those of tables are in a job with the Spark that has them."""
+    [night] = [job for job in runner["jobs"]("night") if job.name == "night"]
+    marked = {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py") if NIGHT in file.read_text()}
+    assert {name for name in night._command if name.startswith("tests/")} == {
+        name for name in marked if not name.startswith("tests/lakehouse/")
+    }
 
 
 def test_folders_with_queries_are_there() -> None:
