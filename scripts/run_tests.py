@@ -49,9 +49,10 @@ LONGEST = ("kafka", "quick", "delta-4.2", "spark", "spark-4.0", "shim", "streams
 TABLES = {"delta": "4.2", "iceberg": "4.1"}
 """The formats of tables, each with the newest Spark for which it has a jar. Its session is one of a process of its own.
 `make test-long` has all tests on it, but those with the mark ``night``."""
+ICEBERG = "tests/lakehouse/test_iceberg*.py"
 OF_TABLES = {
-    "delta": ("tests/lakehouse", "--ignore-glob=tests/lakehouse/test_iceberg*.py"),
-    "iceberg": tuple(sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/lakehouse/test_iceberg*.py"))),
+    "delta": ("tests/lakehouse", f"--ignore-glob={ICEBERG}"),
+    "iceberg": tuple(sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(ICEBERG))),
 }
 FEW_OF_TABLES = ("not long and not night", "-k", "chain or kept_once or runs_again or rolled_back")
 """What `make test-night` runs with tables on the oldest Spark."""
@@ -115,27 +116,31 @@ def files(job: str) -> list[str]:
 
 
 def jobs(kind: str) -> list[Job]:
-    """The jobs of TESTS: in `make test` after what makes the classes; in `make test-long` with PySparks and lint."""
+    """Of `make test`, `make test-long` or `make test-night`."""
     return {"test": _of_test, "long": _of_long, "night": _of_night}[kind]()
 
 
-def _of_test() -> "list[Job]":
+def _of_test() -> list[Job]:
+    """The jobs of TESTS, after what makes the classes."""
     return [_made("test", CLASSES), *(_job("test", name) for name in TESTS)]
 
 
-def _of_long() -> "list[Job]":
+def _of_long() -> list[Job]:
+    """The jobs of TESTS, with PySparks, tables, lint and the site."""
     others = [_smoke("long", version, *([] if version == OLDEST else [OF_EXTENSION])) for version in SPARKS]
     tables = [_tables("long", name, version, "not night") for name, version in TABLES.items()]
     made = [*(_job("long", name) for name in TESTS), *others, *tables, _made("long", "lint"), _made("long", "docs")]
     return sorted(made, key=lambda job: LONGEST.index(job.name) if job.name in LONGEST else len(LONGEST))
 
 
-def _of_night() -> "list[Job]":
+def _of_night() -> list[Job]:
+    """What has the mark ``night``, and all that `make test-long` runs on some Sparks alone."""
     tests = Job("night", "night", [*_pytest(SELECTED["night"]), *_with_mark("night")], **_faster())
     programs = Job("night", "programs", [*_pytest("long"), PROGRAMS], ROWTIME_PROGRAMS="1", **_faster())
     sparks = [_smoke("night", version) for version in SPARKS if version != OLDEST]
+    newest = [_tables("night", name, version, "night") for name, version in TABLES.items()]
     oldest = [_tables("night", name, OLDEST, *FEW_OF_TABLES) for name in TABLES]
-    return [programs, tests, *sparks, _tables("night", "delta", TABLES["delta"], "night"), *oldest]
+    return [programs, tests, *sparks, *newest, *oldest]
 
 
 def main(kind: str, *names: str) -> int:

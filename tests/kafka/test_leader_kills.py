@@ -1,6 +1,6 @@
 """kill -9 of one of two brokers, which leads partitions, under each way of use: 0 lost, 0 twice, and the leaders move.
 
-Once in CI, without the query beside a topic; many, and that:
+Once in CI, the query beside a topic in `make test-night`; many:
 ``ROWTIME_KILLS=100 python -m pytest tests/kafka/test_leader_kills.py``.
 """
 

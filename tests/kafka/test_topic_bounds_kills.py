@@ -1,6 +1,7 @@
 """kill -9 of a Spark driver that reads a topic by the bounds beside it: each row counts once, or is rejected once.
 
-One kill in CI; ``ROWTIME_KILLS=50 python -m pytest tests/kafka/test_topic_bounds_kills.py`` has so many.
+One kill in CI, and in `make test-night` one of a driver that derives the bounds; so many:
+``ROWTIME_KILLS=50 python -m pytest tests/kafka/test_topic_bounds_kills.py``.
 """
 
 import os
