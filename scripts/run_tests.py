@@ -20,14 +20,17 @@ TESTS = {
     "store": ["store/test_[!op]*.py"],
     "postgres": ["store/test_[op]*.py"],
     "quick": [],
-    "kafka": ["kafka", "cluster"],
+    "kafka": ["kafka"],
     "streams": ["conformance", "golden", "hostile", "law7", "testing", "test_examples.py", "spark/test_o*.py"],
     "spark": ["spark/test_[!os]*.py"],
     "crash": ["crash", "load", "documents"],
     "shim": ["spark/test_s*.py"],
+    "cluster": ["cluster"],
 }
 """The tests of each job: those that need no Spark, while its classes are gathered, then the longest job first. Folders
 that no job names are in the job ``quick``."""
+ONLY_LONG = ("cluster",)
+"""The jobs that `make test` has not. Their networks are no others': see tests/cluster/machines.py."""
 CLASSES = ".venv/spark-classes.jsa"
 """What jobs with Spark wait for, and what makes it."""
 WITHOUT_SPARK = ("store", "postgres", "quick")
@@ -122,7 +125,7 @@ def jobs(kind: str) -> list[Job]:
 
 def _of_test() -> list[Job]:
     """The jobs of TESTS, after what makes the classes."""
-    return [_made("test", CLASSES), *(_job("test", name) for name in TESTS)]
+    return [_made("test", CLASSES), *(_job("test", name) for name in TESTS if name not in ONLY_LONG)]
 
 
 def _of_long() -> list[Job]:

@@ -50,13 +50,10 @@ def quakes() -> Path:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Any]:
     """One PostgreSQL server for all tests that need one; see tests/postgresserver.py."""
-    from tests.postgresserver import PostgresServer, required_programs
+    from tests.postgresserver import started
 
-    place = required_programs()
-    pytest.importorskip("psycopg")
-    server = PostgresServer(place)
-    yield server
-    server.remove()
+    with started() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,15 @@ def required_programs() -> Path:
     return place
 
 
+@contextmanager
+def started() -> Iterator["PostgresServer"]:
+    """A server, for a fixture; without its programs, or the client, its tests are skipped."""
+    pytest.importorskip("psycopg")
+    server = PostgresServer(required_programs())
+    yield server
+    server.remove()
+
+
 class PostgresServer:
     """A server with the databases ``rowtime`` and ``postgres``. The user ``rowtime`` owns them, without a password."""
 

@@ -7,25 +7,33 @@ import pytest
 from tests.cluster.driver import Driver
 from tests.cluster.machines import Network
 from tests.cluster.standalone import Cluster
+from tests.postgresserver import PostgresServer, started
 from tests.s3server import S3Server, environment
 
 PASSWORD = "s3cret-of-the-database"
 """In the environment of the driver, and of no executor."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def network() -> Iterator[Network]:
     with Network() as network:
         yield network
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
+def postgres(network: Network) -> Iterator[PostgresServer]:
+    """A server in that network."""
+    with started() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
 def s3_environment(network: Network) -> dict[str, str]:
     """What the users of an S3 server need that all machines reach."""
     return environment(network.address)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(
     tmp_path_factory: pytest.TempPathFactory, network: Network, s3_environment: dict[str, str]
 ) -> Iterator[Cluster]:
@@ -33,7 +41,7 @@ def cluster(
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def driver(cluster: Cluster) -> Iterator[Driver]:
     """A task that fails is not tried again. The driver has its web interface, and writes what that shows to a file."""
     (events := cluster.driver / "events").mkdir()
@@ -41,8 +49,8 @@ def driver(cluster: Cluster) -> Iterator[Driver]:
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file://{events}"}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSWORD", PASSWORD)
-        started = Driver(cluster, **{"spark.task.maxFailures": "1"}, **ui, **log)
-    with started as driver:
+        begun = Driver(cluster, **{"spark.task.maxFailures": "1"}, **ui, **log)
+    with begun as driver:
         yield driver
 
 

@@ -3,6 +3,7 @@
 It allows it to root. Elsewhere a machine is a group of ordinary processes with a work folder of its own.
 """
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any, Self
 from tests.servers import ServerProcess
 
 LOOPBACK = "127.0.0.1"
+_LIBRARY = ctypes.CDLL(None, use_errno=True)
 _HIDE = 'for place in $HIDDEN; do mount -t tmpfs tmpfs "$place" || exit 9; done; ip link set lo up; exec "$@"'
 _APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", _HIDE, "sh")
 
@@ -22,20 +24,24 @@ _APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc
 _TRY = """
 ip netns add $NAME && ip link add $NAME type bridge && ip link add ${NAME}v type veth peer name eth0 netns $NAME &&
 ip netns exec $NAME "$@"; tried=$?
-ip link del $NAME; ip netns del $NAME; exit $tried
+ip netns del $NAME; exit $tried
 """
+_NEW_NETWORK = 0x40000000
+"""CLONE_NEWNET, which Python's ``os`` has since 3.12, as it has ``unshare`` and ``setns``."""
 
 
 def allowed() -> bool:
     """Whether this process may make networks and mounts. Tries it."""
     environment = {**os.environ, "NAME": f"rt{os.getpid()}t", "HIDDEN": tempfile.gettempdir()}
-    tried = subprocess.run(["sh", "-c", _TRY, "sh", *_APART, "true"], env=environment, check=False, capture_output=True)
-    return tried.returncode == 0
+    command = ["unshare", "--net", "sh", "-c", _TRY, "sh", *_APART, "true"]
+    return subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
 
 
 class Network:
     """A network of its own. ``address`` is this process's; machines have no way to any other address.
 
+    The thread that makes it is in it until it is closed, with the threads and the processes that it starts meanwhile.
+    This machine's own network stays as it is: a browser of other tests would end all its connections at a new address.
     Without the rights for it, all machines use the loopback address.
     """
 
@@ -44,6 +50,9 @@ class Network:
         self._name, self._net = f"rt{os.getpid()}", f"10.{64 + os.getpid() // 256 % 128}.{os.getpid() % 256}"
         self.address = self._net + ".1" if self.apart else LOOPBACK
         if self.apart:
+            self._outside = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+            _checked(_LIBRARY.unshare(_NEW_NETWORK))
+            _ip("link", "set", "lo", "up")
             _ip("link", "add", self._name, "type", "bridge")
             _ip("addr", "add", f"{self.address}/24", "dev", self._name)
             _ip("link", "set", self._name, "up")
@@ -67,7 +76,8 @@ class Network:
             for number in range(2, self._machines + 1):
                 _ip("link", "del", f"{self._name}n{number}")
                 _ip("netns", "del", f"{self._name}n{number}")
-            _ip("link", "del", self._name)
+            _checked(_LIBRARY.setns(self._outside, _NEW_NETWORK))
+            os.close(self._outside)
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +117,11 @@ class Machine:
         with suppress(ProcessLookupError):
             os.killpg(self._server.process.pid, signal.SIGKILL)
         self._server.process.wait()
+
+
+def _checked(code: int) -> None:
+    if code:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def _ip(*arguments: str) -> None:

@@ -12,6 +12,8 @@ from tests.cluster.standalone import ROOT, Cluster
 from tests.postgresserver import PostgresServer
 from tests.streams import at, bound, drained, opened, send
 
+pytestmark = pytest.mark.long
+
 
 def test_executors_see_neither_the_disk_of_the_driver_nor_the_database(
     cluster: Cluster, driver: Driver, postgres: PostgresServer
@@ -43,7 +45,6 @@ def test_windows_close_by_the_bound_across_restarts(cluster: Cluster, driver: Dr
             assert drained(reader) == [("11:00", 3, 2)]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "expected"),
     [("recognized", [[], [("10:20", 1, 3)]]), ("joined", [[("09:10", 3, 3), ("09:40", 1, 1)], [("10:20", 2, 2)]])],
@@ -94,7 +95,6 @@ def test_many_rows_are_written_by_tasks_and_committed_by_the_driver(
     assert driver.call("rows", sink) == 40_000
 
 
-@pytest.mark.long
 def test_tasks_read_and_write_objects_of_a_location(
     cluster: Cluster, driver: Driver, postgres: PostgresServer, location: str
 ) -> None:

@@ -14,6 +14,8 @@ from tests.postgresserver import PostgresServer
 from tests.sparksession import NATIVE_READ, NATIVE_WRITE
 from tests.streams import at, drained, opened, send
 
+pytestmark = pytest.mark.long
+
 UNLIKE = [
     f"spark-rowtime {rt.__version__}, but on the executor's machine",
     f"pip install spark-rowtime=={rt.__version__}",
@@ -60,7 +62,6 @@ def fails(driver: Driver, cluster: Cluster, tmp_path: Path) -> Callable[..., str
     return call
 
 
-@pytest.mark.long
 def test_few_rows_need_no_package_on_the_executors(
     package: Path, orders: str, driver: Driver, cluster: Cluster, fails: Callable[..., str]
 ) -> None:
@@ -76,7 +77,6 @@ def test_few_rows_need_no_package_on_the_executors(
         assert all(part in error for part in (*UNLIKE, "is not installed for")), error
 
 
-@pytest.mark.long
 def test_another_version_on_the_executors(package: Path, orders: str, fails: Callable[..., str]) -> None:
     init = package / "__init__.py"
     init.write_text(init.read_text().replace(f'__version__ = "{rt.__version__}"', '__version__ = "0.0.7"'))
@@ -84,7 +84,6 @@ def test_another_version_on_the_executors(package: Path, orders: str, fails: Cal
     assert all(part in error for part in (*UNLIKE, "is version 0.0.7 for")), error
 
 
-@pytest.mark.long
 def test_a_stream_in_a_directory_of_the_driver(
     cluster: Cluster, postgres: PostgresServer, fails: Callable[..., str]
 ) -> None:

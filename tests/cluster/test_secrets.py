@@ -14,12 +14,13 @@ from tests.cluster.test_cluster import COLUMNS, filled, numbers
 from tests.postgresserver import PostgresServer
 from tests.s3server import SECRET
 
+pytestmark = pytest.mark.long
+
 ROLE = "cluster_secretive"
 PAGES = ("environment/", "executors/", "jobs/", "stages/", "SQL/", "SQL/execution/?id=0", "StreamingQuery/")
 API = ("environment", "allexecutors", "jobs", "stages?withSummaries=true", "sql?length=1000&planDescription=true")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("location", ["s3"], indirect=True)
 def test_no_secret_is_in_a_file_a_page_or_an_error(
     cluster: Cluster, driver: Driver, postgres: PostgresServer, location: str, monkeypatch: pytest.MonkeyPatch

@@ -6,7 +6,7 @@ Minutes, so by command, at random moments (others with ROWTIME_SEED=2):
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.crash.drivers import Account, Feed, growth
 from tests.crash.places import in_database
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
-from tests.postgresserver import PostgresServer
+from tests.postgresserver import PostgresServer, started
 from tests.sparksession import wait_for
 
 FEW = 2
@@ -65,13 +65,26 @@ class Run:
         self._driver.kill()
 
 
+@pytest.fixture
+def network() -> Iterator[Network]:
+    with Network() as network:
+        yield network
+
+
+@pytest.fixture
+def postgres(network: Network) -> Iterator[PostgresServer]:
+    """A server in that network."""
+    with started() as server:
+        yield server
+
+
 @pytest.mark.parametrize("place", ["postgresql", "folder"])
 def test_machines_of_a_cluster_killed_at_random_moments(
-    tmp_path: Path, postgres: PostgresServer, tally: Callable[[str], Tally], place: str
+    tmp_path: Path, network: Network, postgres: PostgresServer, tally: Callable[[str], Tally], place: str
 ) -> None:
     seed = int(os.environ.get("ROWTIME_SEED", "1"))
     with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(tmp_path, stack.enter_context(Network())))
+        cluster = stack.enter_context(Cluster(tmp_path, network))
         location = f"file://{cluster.shared}/rows" if place == "folder" else None
         folder = in_database(cluster.shared / place, postgres.url(), location)
         feed, run = Feed(folder, seed), Run(cluster, folder, seed)

@@ -10,7 +10,7 @@ from spark_rowtime.drain.kafka import bound_reader
 from spark_rowtime.drain.kafka.bound_reader import BoundReader
 from spark_rowtime.kafka.address import topic_address
 from tests.kafka.test_out import DAY, more
-from tests.kafka.topics import drain
+from tests.kafka.topics import drain, ended
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, n INT"
 
@@ -24,6 +24,12 @@ def stream(tmp_path: Path) -> str:
     return path
 
 
+def drained(kafka: Any, stream: str, topic: str, **options: Any) -> None:
+    """Drains all that the stream has; returns when its bounds can be read."""
+    drain(kafka.bootstrap, stream, topic, **options)
+    ended(kafka.bootstrap, topic)
+
+
 def hours(kafka: Any, topic: str, folder: Path, **options: Any) -> list[str]:
     """The hours that one run announces."""
     found: list[rt.Period] = []
@@ -34,13 +40,13 @@ def hours(kafka: Any, topic: str, folder: Path, **options: Any) -> list[str]:
 
 def test_the_bound_of_the_topic_counts_up_to_its_last_row(kafka: Any, stream: str, tmp_path: Path) -> None:
     topic = kafka.topic()
-    drain(kafka.bootstrap, stream, topic, key="ticker")
+    drained(kafka, stream, topic, key="ticker")
     more(stream, range(60, 70), "13:00")
     assert hours(kafka, topic, tmp_path) == ["10"]
-    drain(kafka.bootstrap, stream, topic, key="ticker")
+    drained(kafka, stream, topic, key="ticker")
     assert hours(kafka, topic, tmp_path) == ["11", "12"]
     more(stream, range(200, 201), complete=True)
-    drain(kafka.bootstrap, stream, topic, key="ticker")
+    drained(kafka, stream, topic, key="ticker")
     assert hours(kafka, topic, tmp_path) == ["13"], "the last row is at 13:20"
     assert hours(kafka, topic, tmp_path, name="other", start=DAY.format("12:00")) == ["12", "13"]
 
@@ -53,7 +59,7 @@ def test_every_partition_must_have_a_bound_and_others_messages_give_none(
     topic = kafka.topic()
     reader = BoundReader(topic_address(f"kafka://{kafka.bootstrap}/{topic}"), {})
     assert reader.properties() == {}
-    drain(kafka.bootstrap, stream, topic)
+    drained(kafka, stream, topic)
     said = {"rowtime.bound": DAY.format("11:00"), "rowtime.strict": "false"}
     said |= {"rowtime.first": DAY.format("10:00"), "rowtime.last": DAY.format("10:08")}
     assert reader.properties() == said
@@ -80,11 +86,11 @@ def test_every_partition_must_have_a_bound_and_others_messages_give_none(
 def test_a_topic_that_was_created_again_since_the_last_run_is_refused(kafka: Any, stream: str, tmp_path: Path) -> None:
     """Under the old position its first hours would be left out."""
     topic = kafka.topic()
-    drain(kafka.bootstrap, stream, topic)
+    drained(kafka, stream, topic)
     assert hours(kafka, topic, tmp_path) == ["10"]
     kafka.delete_topic(topic)
     kafka.topic(name=topic)
-    drain(kafka.bootstrap, stream, topic, anew=True)
+    drained(kafka, stream, topic, anew=True)
     with pytest.raises(rt.KafkaTopicError, match="was created again"):
         hours(kafka, topic, tmp_path)
     assert hours(kafka, topic, tmp_path, name="again") == ["10"]

@@ -56,7 +56,6 @@ FORMS = {
 }
 
 
-@pytest.mark.each
 @pytest.mark.parametrize("form", FORMS)
 def test_equal_to_the_operator_in_batch_with_restarts_ties_nulls_and_late_rows(pipe: Pipe, form: str) -> None:
     pipe.spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
@@ -122,7 +121,6 @@ NEEDED = {
 }
 
 
-@pytest.mark.each
 @pytest.mark.parametrize("why", NEEDED)
 def test_the_state_has_the_columns_that_the_query_needs(pipe: Pipe, why: str) -> None:
     pipe.spark.conf.set("spark.sql.join.asofJoin.enabled", "true")

@@ -19,6 +19,8 @@ from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer
 from tests.store.visible import visible
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:

@@ -64,7 +64,15 @@ LOAD_SECONDS = 5
 
 
 @pytest.fixture
-def server() -> Iterator[PostgresServer]:
+def network() -> Iterator[Network]:
+    with Network() as network:
+        if not network.apart:
+            pytest.skip("no networks can be made here")
+        yield network
+
+
+@pytest.fixture
+def server(network: Network) -> Iterator[PostgresServer]:
     """A server that other machines reach."""
     server = PostgresServer(required_programs())
     server.stop()
@@ -75,12 +83,10 @@ def server() -> Iterator[PostgresServer]:
     server.remove()
 
 
-def test_a_server_and_a_client_that_lose_each_other(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_server_and_a_client_that_lose_each_other(network: Network, server: PostgresServer, tmp_path: Path) -> None:
     """The client is within a commit, and flushes, and reads with a timeout."""
     create_store(server.url("far"), SCHEMA, StreamSettings())
-    with Network() as network, open_store(server.url("far")) as store:
-        if not network.apart:
-            pytest.skip("no networks can be made here")
+    with open_store(server.url("far")) as store:
         other = Writer(store, "other")
         machine = network.machine(tmp_path / "client", [])
         os.mkfifo(machine.folder / "unplugged")

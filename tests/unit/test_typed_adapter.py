@@ -74,6 +74,7 @@ def mypy(folder: Path, *sources: str) -> list[str]:
     return ["\n".join(line for line in lines if file.name in line.partition(": ")[0]) for file in files]
 
 
+@pytest.mark.long
 def test_an_adapter_passes_mypy_strict_and_a_wrong_one_does_not(tmp_path: Path) -> None:
     right, *wrong = mypy(tmp_path, FILE, *[FILE.replace(a, b, 1) for a, b in WRONG.items()])
     assert right == ""
