@@ -18,6 +18,8 @@ from tests.sparksession import wait_for
 from tests.streams import at, drained, opened, send
 
 TEN = at("10:00")
+ONCE = "36500 days"
+"""A trigger that fires at the start, and never again while a test runs. One of an hour also fires at each full hour."""
 
 
 class Pipeline:
@@ -217,8 +219,8 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
         settle()
     for frame, name, trigger in (
         (mixed, "mixed", "0 seconds"),
-        (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", "1 hour"),
-        (orders, "rare", "1 hour"),
+        (pipeline.read("orders", maxRowsPerTrigger="1"), "limited", ONCE),
+        (orders, "rare", ONCE),
         (pipeline.read("orders", hold="1 hour"), "held", "0 seconds"),
         (orders.selectExpr("timestamp_micros(unix_micros(rowtime) + 0) AS rowtime", "n"), "lost", "0 seconds"),
     ):

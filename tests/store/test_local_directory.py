@@ -3,8 +3,9 @@
 import pickle
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -161,16 +162,21 @@ def test_a_locked_catalog(open_here: Open, local_path: str) -> None:
     assert store.commit(commit).seq == 2
 
 
-def test_a_user_without_rights(tmp_path: Path) -> None:
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that every user may look into. pytest closes its own to others whenever a session begins."""
+    with TemporaryDirectory(prefix="rowtime-shared-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_user_without_rights(shared: Path) -> None:
     """As root, the test's other process becomes nobody."""
-    path = tmp_path / "s"
+    path = shared / "s"
     create_local(str(path), SCHEMA, StreamSettings())
     for folder in (path, *path.rglob("*")):
         folder.chmod(0o555 if folder.is_dir() else 0o444)
-    shared = [p for p in tmp_path.parents if p.owner() == tmp_path.owner() and p != Path("/")][:2]
-    for folder in (tmp_path, *shared):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    tmp_path.chmod(0o555)
+    shared.chmod(0o555)
     printed = run(
         """
         import encodings.idna
@@ -187,8 +193,8 @@ def test_a_user_without_rights(tmp_path: Path) -> None:
         """,
         str(path),
     )
-    tmp_path.chmod(0o755)
-    path.chmod(0o755)
+    for folder in (shared, path, *(path / name for name in ("segments", "free"))):
+        folder.chmod(0o755)
     assert printed.count("Nothing of this call was committed") == 2, printed
 
 
@@ -261,7 +267,7 @@ def test_a_commit_costs_the_same_however_long_the_log_is(open_here: Open) -> Non
 def test_the_file_command_knows_a_catalog(local_path: str) -> None:
     header = (Path(local_path) / "catalog.db").read_bytes()[:100]
     assert header[68:72] == b"rowt"
-    assert int.from_bytes(header[60:64], "big") == 5
+    assert int.from_bytes(header[60:64], "big") == 6
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -32,6 +32,8 @@ FULL_SEGMENT_BYTES = 256 << 20
 LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
 them in small pieces takes the system longer."""
+SMALL, TAIL = 16 << 10, 256 << 10
+"""A train of up to SMALL bytes is not synced as long as the catalog has it, too. All such have TAIL bytes at most."""
 OPEN_FILES = 64
 
 
@@ -45,6 +47,20 @@ class Location(NamedTuple):
     """CRC-32 of the bytes."""
 
 
+class Tail:
+    """The trains at the end of a segment that are not synced yet, until they are ``synced``."""
+
+    def __init__(self) -> None:
+        self.trains: dict[Location, pa.Buffer] = {}
+        self.bytes, self.synced = 0, False
+
+    def add(self, location: Location, message: pa.Buffer) -> bool:
+        """Adds a train. Returns whether it is time to sync."""
+        self.trains[location] = message
+        self.bytes += message.size
+        return message.size > SMALL or self.bytes > TAIL
+
+
 class SegmentWriter:
     """Appends record batches to segments that no other writer uses meanwhile.
 
@@ -54,7 +70,8 @@ class SegmentWriter:
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
     died is not marked. One that has another name elsewhere, too, is not claimed. An open segment is locked, so that it
     is not removed.
-    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns.
+    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns, but those of small
+    trains: they are in ``tail`` until they are, and whoever commits them keeps them elsewhere.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -62,6 +79,7 @@ class SegmentWriter:
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
+        self.tail = Tail()
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -70,8 +88,22 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        self._write(message)
-        return Location(self._name, offset, message.size, crc32(message))
+        end = write_all(self._fd, message, offset)
+        location = Location(self._name, offset, message.size, crc32(message))
+        if self._durable and self.tail.add(location, message):
+            self._sync()
+        self._end = end
+        return location
+
+    def _sync(self) -> None:
+        """Syncs the tail. After an error nobody knows what is on the disk: what follows goes to another file."""
+        tail, self.tail = self.tail, Tail()
+        try:
+            os.fdatasync(self._fd)
+        except OSError:
+            self.close_inherited()
+            raise
+        tail.synced = True
 
     def holds(self, segment: str) -> bool:
         """Returns whether ``segment`` is the one that is open."""
@@ -105,6 +137,8 @@ class SegmentWriter:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
+        if self.tail.trains:
+            self._sync()
         fd, self._fd = self._fd, -1
         try:
             if os.fstat(fd).st_size > self._end:  # somebody may have cut it
@@ -167,8 +201,9 @@ class SegmentWriter:
             self._begin(fd, name, os.fstat(fd))
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
-                self._write(self._header)
+                self._end = write_all(fd, self._header, 0)
                 if self._durable:
+                    os.fdatasync(fd)
                     os.fsync(segments)
             except BaseException:
                 os.close(self._fd)
@@ -179,15 +214,6 @@ class SegmentWriter:
     def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
         self._fd, self._name, self._end = fd, name, found.st_size
         self._file, self._inode = str(self._stream / SEGMENTS / name), (found.st_dev, found.st_ino)
-
-    def _write(self, message: pa.Buffer) -> None:
-        rest, at = memoryview(message), self._end
-        while rest:
-            written = os.pwrite(self._fd, rest, at)
-            rest, at = rest[written:], at + written
-        if self._durable:
-            os.fdatasync(self._fd)
-        self._end = at
 
 
 class SegmentReader:
@@ -262,6 +288,25 @@ class SegmentReader:
             offset=location.offset,
             train=train,
         )
+
+
+def write_all(fd: int, message: pa.Buffer | bytes, at: int) -> int:
+    """Writes the bytes at an offset. Returns the offset behind them."""
+    rest = memoryview(message)
+    while rest:
+        written = os.pwrite(fd, rest, at)
+        rest, at = rest[written:], at + written
+    return at
+
+
+def sync_segment(stream: Path, name: str) -> None:
+    """Syncs a segment of another writer."""
+    with folder(stream, SEGMENTS) as segments:
+        fd = open_file(name, segments, os.O_RDONLY)
+    try:
+        os.fdatasync(fd)
+    finally:
+        os.close(fd)
 
 
 def _stat(file: str) -> os.stat_result | None:
