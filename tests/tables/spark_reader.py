@@ -15,6 +15,7 @@ DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",  # VACUUM makes so many tasks, 10,000 by default
 }
 SETTINGS: dict[str, dict[str, str]] = {"delta": DELTA, "parquet": {}}
 
