@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 
 # Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
 # "long" (tests/selection.py), searches with their whole budgets, and other PySparks. In test-night are the tests with
-# the mark "night", and all that test-long runs on some PySparks alone. scripts/run_tests.py has the jobs.
+# the mark "night", and what test-long runs on some PySparks alone. scripts/run_tests.py has the jobs.
 test: $(VENV)/.installed
 	@$(PY) scripts/run_tests.py test
 

@@ -41,13 +41,13 @@ SMALL = {
 }  # fmt: skip
 """How much the tests with the mark ``search`` try in `make test`."""
 SPARKS = {"4.2": "0:4", "4.1": "10:14", "4.0": "20:24"}
-"""The other minor versions of Spark, on which the smoke tests run, with these seeds of law 7: on the oldest one in
-`make test-long`, on all in `make test-night`. GitHub's matrix tries ten on each."""
+"""The other minor versions of Spark, on which `make test-night` runs the smoke tests, with these seeds of law 7.
+GitHub's matrix tries ten on each."""
 OLDEST = "4.0"
 OF_EXTENSION = "test_shim_*.py"
-"""Of which files `make test-long` runs the smoke tests on the Sparks between the oldest and the newest, which have all
-tests of tables beside them."""
-LONGEST = ("kafka", "quick", "delta-4.2", "spark", "spark-4.0", "shim", "streams", "crash", "iceberg-4.1")
+"""Of which files `make test-long` runs the smoke tests on these Sparks. Beside them it has all tests of tables on two,
+and the README's programs on the oldest."""
+LONGEST = ("kafka", "spark", "delta-4.2", "quick", "shim", "streams", "crash", "iceberg-4.1")
 """The jobs of `make test-long` that begin first, so that all end at the same time."""
 TABLES = {"delta": "4.2", "iceberg": "4.1"}
 """The formats of tables, each with the newest Spark for which it has a jar. Its session is one of a process of its own.
@@ -130,17 +130,17 @@ def _of_test() -> list[Job]:
 
 def _of_long() -> list[Job]:
     """The jobs of TESTS, with PySparks, tables, lint and the site."""
-    others = [_smoke("long", version, *([] if version == OLDEST else [OF_EXTENSION])) for version in SPARKS]
+    others = [_smoke("long", version, OF_EXTENSION) for version in SPARKS]
     tables = [_tables("long", name, version, "not night") for name, version in TABLES.items()]
     made = [*(_job("long", name) for name in TESTS), *others, *tables, _made("long", "lint"), _made("long", "docs")]
     return sorted(made, key=lambda job: LONGEST.index(job.name) if job.name in LONGEST else len(LONGEST))
 
 
 def _of_night() -> list[Job]:
-    """What has the mark ``night``, and all that `make test-long` runs on some Sparks alone."""
+    """What has the mark ``night``, and what `make test-long` runs on some Sparks, Pythons and Javas alone."""
     tests = Job("night", "night", [*_pytest(SELECTED["night"]), *_with_mark("night")], **_faster())
     programs = Job("night", "programs", [*_pytest("long"), PROGRAMS], ROWTIME_PROGRAMS="1", **_faster())
-    sparks = [_smoke("night", version) for version in SPARKS if version != OLDEST]
+    sparks = [_smoke("night", version) for version in SPARKS]
     newest = [_tables("night", name, version, "night") for name, version in TABLES.items()]
     oldest = [_tables("night", name, OLDEST, *FEW_OF_TABLES) for name in TABLES]
     return [programs, tests, *sparks, *newest, *oldest]
