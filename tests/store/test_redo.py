@@ -123,10 +123,21 @@ def test_rows_of_a_writer_elsewhere_are_synced_by_the_commit(store: LocalStore, 
     assert staged.trains[0].location.segment in synced
 
 
-def test_bytes_in_the_catalog_that_were_changed_are_not_written(store: LocalStore, path: str) -> None:
+@pytest.mark.parametrize("change", ["zeroblob(length(bytes))", "'text'"])
+def test_bytes_in_the_catalog_that_were_changed_are_not_written(store: LocalStore, path: str, change: str) -> None:
     Writer(store, "a").send([1], [2])
-    store._catalog.execute("UPDATE redo SET bytes = zeroblob(length(bytes)) WHERE seq = (SELECT MIN(seq) FROM redo)")
+    store._catalog.execute(f"UPDATE redo SET bytes = {change} WHERE seq = (SELECT MIN(seq) FROM redo)")
     with closing(open_local(copied(path, "whole"))) as whole:
         assert read(whole) == [1, 2]
     [damage] = check_store(after_power_loss(path, "lost")).damage
     assert "cannot be read" in damage
+
+
+@pytest.mark.parametrize("offset", ["offset + 1", "-1", "'text'", "1 << 40"])
+def test_a_place_in_the_catalog_that_was_changed_is_not_written(store: LocalStore, path: str, offset: str) -> None:
+    Writer(store, "a").send([1], [2])
+    store._catalog.execute(f"UPDATE events SET offset = {offset} WHERE seq = (SELECT MIN(seq) FROM redo)")
+    sizes = {file.name: file.stat().st_size for file in (Path(path) / "segments").iterdir()}
+    left = copied(path, "left")
+    assert any("does not match its checksum" in damage for damage in check_store(left).damage)
+    assert {file.name: file.stat().st_size for file in (Path(left) / "segments").iterdir()} == sizes

@@ -10,16 +10,18 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from isal.isal_zlib import crc32
 
 from spark_rowtime.store.base import Staged
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import SEGMENTS, folder
+from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import SegmentWriter, Tail, open_locked, write_all
 
 _SEGMENTS = "SELECT DISTINCT segment FROM redo JOIN events USING (seq) WHERE segment IS NOT NULL"
-_TRAINS = "SELECT seq, offset, length, checksum, redo.bytes FROM redo JOIN events USING (seq) WHERE segment = ?"
+_TRAINS = "SELECT redo.bytes, events.* FROM redo JOIN events USING (seq) WHERE segment = ?"
 
 
 class Redo:
@@ -58,23 +60,25 @@ def forget(catalog: Catalog, seqs: Iterable[int]) -> None:
 def restore(catalog: Catalog, stream: Path) -> None:
     """Writes the trains in the catalog into their segments again, and syncs these.
 
-    A segment that somebody has open is left as it is: there was no loss of power since. So are all, for a user who may
-    only read. To write what is there, too, costs little, and what an earlier sync could not write is written.
+    A segment that somebody has open is left as it is: there was no loss of power since. So are those that this user may
+    not write. To write what is there, too, costs little, and what an earlier sync could not write is written.
     """
     for (segment,) in catalog.execute(_SEGMENTS).fetchall() if catalog.writable else ():
-        with folder(stream, SEGMENTS) as segments:
+        with suppress(PermissionError), folder(stream, SEGMENTS) as segments:
             fd = open_locked(segment, segments)
-        if fd is not None:
-            try:
-                _restore(catalog, fd, catalog.execute(_TRAINS, (segment,)).fetchall())
-            finally:
-                os.close(fd)
+            if fd is not None:
+                try:
+                    _restore(catalog, fd, catalog.execute(_TRAINS, (segment,)).fetchall())
+                finally:
+                    os.close(fd)
 
 
-def _restore(catalog: Catalog, fd: int, trains: list[tuple[int, int, int, int, bytes]]) -> None:
-    for _, offset, length, checksum, message in trains:
-        if (len(message), crc32(message)) == (length, checksum):
-            write_all(fd, message, offset)
+def _restore(catalog: Catalog, fd: int, trains: list[tuple[Any, ...]]) -> None:
+    for message, *event in trains:
+        with suppress(Damaged):  # who reads the train says so
+            *_, offset, length, checksum = intact(tuple(event), "events")
+            if type(message) is bytes and (len(message), crc32(message)) == (length, checksum):
+                write_all(fd, message, offset)
     os.fdatasync(fd)
     with suppress(sqlite3.OperationalError), catalog.transaction("IMMEDIATE", patience=0):
-        forget(catalog, (seq for seq, *_ in trains))  # or who opens the stream next does
+        forget(catalog, (seq for _, seq, *_ in trains))  # or who opens the stream next does

@@ -137,9 +137,7 @@ class SegmentWriter:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
-        if self.tail.trains:
-            self._sync()
-        fd, self._fd = self._fd, -1
+        fd, self._fd, self.tail = self._fd, -1, Tail()
         try:
             if os.fstat(fd).st_size > self._end:  # somebody may have cut it
                 os.ftruncate(fd, self._end)
@@ -169,6 +167,8 @@ class SegmentWriter:
             os.ftruncate(self._fd, self._end)
 
     def _roll(self) -> None:
+        if self.tail.trains:
+            self._sync()
         self.close()
         self._reserved = 0
         if not self._claim():
