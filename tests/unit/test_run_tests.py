@@ -111,13 +111,21 @@ def test_each_other_spark_has_other_seeds_of_law_7() -> None:
     assert [(int(first), int(last)) for first, last in seeds] == [(0, 4), (10, 14), (20, 24)]
 
 
-def test_make_test_long_has_the_extension_on_each_other_spark_and_all_smoke_tests_on_the_oldest() -> None:
-    """The others have them all in make test-night."""
+def test_each_other_spark_has_the_extension_in_make_test_long_and_all_smoke_tests_in_make_test_night() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
-    ran = {job.name: sum(word.startswith("tests/") for word in job._command) for job in script["jobs"]("long")}
-    whole = {job.name: sum(word.startswith("tests/") for word in job._command) for job in script["jobs"]("night")}
-    assert ran["spark-4.0"] == whole["spark-4.1"] == whole["spark-4.2"] > ran["spark-4.1"] == ran["spark-4.2"] > 5
-    assert "spark-4.0" not in whole
+    files = [
+        {job.name: sum(word.startswith("tests/") for word in job._command) for job in script["jobs"](kind)}
+        for kind in ("long", "night")
+    ]
+    [few], [all_] = ({found[f"spark-{version}"] for version in script["SPARKS"]} for found in files)
+    assert 5 < few < all_
+
+
+def test_the_cluster_is_in_make_test_long_alone() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+    assert [kind for kind in ("test", "long", "night") if "cluster" in {job.name for job in script["jobs"](kind)}] == [
+        "long"
+    ]
 
 
 def test_make_test_has_the_newest_spark_and_make_test_long_all_others() -> None:
