@@ -46,11 +46,14 @@ PAGE = (
     ("core of the server, all send each second", "5 %"),
     ("core of the server, nobody looks", "5 %"),
 )
+COMMITTED = "bound to a committed result, as rt.configure sets up"
+FLINK = {every: f"Flink 2.3, checkpoints each {every}" for every in ("100 ms", "1 s")}
 BARE, WHO = "bare transaction", ("1 producer", "8 producers")
 LINES = (
     Line(SAME, HEARTBEAT, "0.5", "0.35"),
     Line(BOTH, HEARTBEAT, "0.5", "0.35"),
     Line("bound to result, rt.configure against Spark as it comes", HEARTBEAT, "0.25", "0.15"),
+    *(Line(COMMITTED, base, "", "") for base in FLINK.values()),
     Line(AT_REST, PYTHON, "1.05", ""),
     Line(AT_REST, PARQUET, "", "1.0"),
     Line(READING, PYTHON, "1.05", ""),
