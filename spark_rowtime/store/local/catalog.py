@@ -27,7 +27,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 6
+FORMAT = 5
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -104,9 +104,7 @@ CREATE TABLE cut_ends (
 """The tables that format 4 adds: which messages of Kafka topics bounds follow."""
 ADDED_5 = "ALTER TABLE readers ADD COLUMN reads TEXT;"
 """What format 5 adds: what a registered reader reads."""
-ADDED_6 = "CREATE TABLE redo (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
-"""What format 6 adds: the bytes of trains that are not synced in their segment."""
-UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5, 6: ADDED_6}
+UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5}
 """By format: the statements that make it of the format before."""
 TABLES = TABLES_1 + "".join(UPGRADES.values())
 

@@ -18,7 +18,6 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
-from spark_rowtime.store.local.redo import restore
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location, SegmentReader
 from spark_rowtime.store.report import Report
@@ -52,7 +51,6 @@ def check_stream(place: Path, advance: Callable[[int, int | None], object] | Non
     report = Report()
     try:
         with no_fork(), closing(Catalog(place / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
-            restore(catalog, place)
             _check(catalog, place, report, advance or _nobody)
     except (StoreCorruptError, *STORAGE_ERRORS) as error:
         report.damage.append(_damage_in(error, place))

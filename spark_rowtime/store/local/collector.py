@@ -1,7 +1,7 @@
 """Collector: removes the oldest trains of a local stream, on request and according to its settings."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -120,7 +120,7 @@ class Collector:
                 path = self._store.path
                 LOG.warning("Cuts of %s could not be folded; later commits will try again", path, exc_info=True)
 
-    def after_commit(self, trains: Collection[Staged]) -> None:
+    def after_commit(self, trains: Sequence[Staged]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.
 
         A failure is only logged, since the commit has landed already.
@@ -146,7 +146,7 @@ class Collector:
         if rows:
             self._sweep()
 
-    def _due(self, trains: Collection[Staged]) -> bool:
+    def _due(self, trains: Sequence[Staged]) -> bool:
         """Returns whether it is time to remove old trains.
 
         With an age limit, that is when a part of it has passed since any process did so last; with a size limit,

@@ -20,7 +20,6 @@ from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
-from spark_rowtime.store.local.redo import restore
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import sync_folder
 from spark_rowtime.store.steady_clock import machine_reading
@@ -68,9 +67,7 @@ class _Copy:
 
     def _opened(self) -> Catalog:
         with self._errors(self._source):
-            catalog = Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
-            restore(catalog, self._source)
-            return catalog
+            return Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
 
     def _snapshot(self, catalog: Catalog) -> None:
         """Takes the catalog as of one moment. It does not keep others from writing."""
@@ -139,7 +136,6 @@ class _Copy:
                 own.execute("BEGIN IMMEDIATE")
                 uptime.stop(own, machine_reading())
                 become_copy(own.execute)
-                own.execute("DELETE FROM redo")
                 own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):

@@ -35,8 +35,8 @@ class LocalPage(Page):
         """``require_staged``: see :class:`Page`."""
         self._catalog, self._log, self._schema, self._settings = catalog, log, schema, settings
         self.head, self.now, self.wall, self._require_staged = log.last, now, wall, require_staged
-        self.trains: dict[int, Staged] = {}
-        """Those that were appended, by seq."""
+        self.trains: list[Staged] = []
+        """Those that were appended."""
         self._stored: dict[str, Stored] = {}
         """The producers that were read or saved, as the catalog has them."""
 
@@ -78,8 +78,7 @@ class LocalPage(Page):
     def append(self, event: Event, head: Head, train: Staged | None) -> None:
         self._log.append(event, head, train, self.now)
         self.head = head
-        if train is not None:
-            self.trains[head.seq] = train
+        self.trains += [] if train is None else [train]
 
     def save(self, record: ProducerRecord) -> None:
         if record.name not in self._stored:

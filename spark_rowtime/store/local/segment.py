@@ -32,8 +32,6 @@ FULL_SEGMENT_BYTES = 256 << 20
 LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
 them in small pieces takes the system longer."""
-SMALL, TAIL = 16 << 10, 256 << 10
-"""A train of up to SMALL bytes is not synced as long as the catalog has it, too. All such have TAIL bytes at most."""
 OPEN_FILES = 64
 
 
@@ -47,20 +45,6 @@ class Location(NamedTuple):
     """CRC-32 of the bytes."""
 
 
-class Tail:
-    """The trains at the end of a segment that are not synced yet, until they are ``synced``."""
-
-    def __init__(self) -> None:
-        self.trains: dict[Location, pa.Buffer] = {}
-        self.bytes, self.synced = 0, False
-
-    def add(self, location: Location, message: pa.Buffer) -> bool:
-        """Adds a train. Returns whether it is time to sync."""
-        self.trains[location] = message
-        self.bytes += message.size
-        return message.size > SMALL or self.bytes > TAIL
-
-
 class SegmentWriter:
     """Appends record batches to segments that no other writer uses meanwhile.
 
@@ -70,8 +54,7 @@ class SegmentWriter:
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
     died is not marked. One that has another name elsewhere, too, is not claimed. An open segment is locked, so that it
     is not removed.
-    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns, but those of small
-    trains: they are in ``tail`` until they are, and whoever commits them keeps them elsewhere.
+    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -79,7 +62,6 @@ class SegmentWriter:
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
-        self.tail = Tail()
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -88,22 +70,8 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        end = write_all(self._fd, message, offset)
-        location = Location(self._name, offset, message.size, crc32(message))
-        if self._durable and self.tail.add(location, message):
-            self._sync()
-        self._end = end
-        return location
-
-    def _sync(self) -> None:
-        """Syncs the tail. After an error nobody knows what is on the disk: what follows goes to another file."""
-        tail, self.tail = self.tail, Tail()
-        try:
-            os.fdatasync(self._fd)
-        except OSError:
-            self.close_inherited()
-            raise
-        tail.synced = True
+        self._write(message)
+        return Location(self._name, offset, message.size, crc32(message))
 
     def holds(self, segment: str) -> bool:
         """Returns whether ``segment`` is the one that is open."""
@@ -137,7 +105,7 @@ class SegmentWriter:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
-        fd, self._fd, self.tail = self._fd, -1, Tail()
+        fd, self._fd = self._fd, -1
         try:
             if os.fstat(fd).st_size > self._end:  # somebody may have cut it
                 os.ftruncate(fd, self._end)
@@ -167,8 +135,6 @@ class SegmentWriter:
             os.ftruncate(self._fd, self._end)
 
     def _roll(self) -> None:
-        if self.tail.trains:
-            self._sync()
         self.close()
         self._reserved = 0
         if not self._claim():
@@ -201,9 +167,8 @@ class SegmentWriter:
             self._begin(fd, name, os.fstat(fd))
             try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX)
-                self._end = write_all(fd, self._header, 0)
+                self._write(self._header)
                 if self._durable:
-                    os.fdatasync(fd)
                     os.fsync(segments)
             except BaseException:
                 os.close(self._fd)
@@ -214,6 +179,15 @@ class SegmentWriter:
     def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
         self._fd, self._name, self._end = fd, name, found.st_size
         self._file, self._inode = str(self._stream / SEGMENTS / name), (found.st_dev, found.st_ino)
+
+    def _write(self, message: pa.Buffer) -> None:
+        rest, at = memoryview(message), self._end
+        while rest:
+            written = os.pwrite(self._fd, rest, at)
+            rest, at = rest[written:], at + written
+        if self._durable:
+            os.fdatasync(self._fd)
+        self._end = at
 
 
 class SegmentReader:
@@ -288,25 +262,6 @@ class SegmentReader:
             offset=location.offset,
             train=train,
         )
-
-
-def write_all(fd: int, message: pa.Buffer | bytes, at: int) -> int:
-    """Writes the bytes at an offset. Returns the offset behind them."""
-    rest = memoryview(message)
-    while rest:
-        written = os.pwrite(fd, rest, at)
-        rest, at = rest[written:], at + written
-    return at
-
-
-def sync_segment(stream: Path, name: str) -> None:
-    """Syncs a segment of another writer."""
-    with folder(stream, SEGMENTS) as segments:
-        fd = open_file(name, segments, os.O_RDONLY)
-    try:
-        os.fdatasync(fd)
-    finally:
-        os.close(fd)
 
 
 def _stat(file: str) -> os.stat_result | None:

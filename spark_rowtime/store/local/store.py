@@ -43,9 +43,8 @@ from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slic
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
-from spark_rowtime.store.local.redo import Redo, restore
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists, sync_segment
+from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
@@ -86,9 +85,8 @@ class LocalStore(LedgerStore):
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog)
-        full, self._durable = full_segment(self.settings), durability == "power"
-        self._writer = SegmentWriter(Path(path), self.schema, full, self._durable)
-        self._redo = Redo(catalog, self._writer)
+        full = full_segment(self.settings)
+        self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
@@ -99,7 +97,6 @@ class LocalStore(LedgerStore):
         for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
-        restore(catalog, Path(path))
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE", patience: float | None = None) -> Iterator[None]:
@@ -201,9 +198,7 @@ class LocalStore(LedgerStore):
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
-            self._redo.keep(page.trains)
-        self._redo.kept()
-        self._collector.after_commit(page.trains.values())
+        self._collector.after_commit(page.trains)
         if isinstance(made, Receipt):
             self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
@@ -219,12 +214,8 @@ class LocalStore(LedgerStore):
         if trains:
             self._require_segment()
         for segment in {train.location.segment for train in trains}:
-            if self._writer.holds(segment):
-                continue
-            if not segment_exists(Path(self.path), segment):
+            if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
                 raise staged_gone(self.path)
-            if self._durable:
-                sync_segment(Path(self.path), segment)
 
     def alter(self, add: pa.Schema) -> None:
         with self._transaction():
