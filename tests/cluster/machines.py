@@ -5,6 +5,7 @@ It allows it to root. Elsewhere a machine is a group of ordinary processes with 
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -31,7 +32,9 @@ _NEW_NETWORK = 0x40000000
 
 
 def allowed() -> bool:
-    """Whether this process may make networks and mounts. Tries it."""
+    """Whether this process may make networks and mounts. Tries it, where there are the programs for it."""
+    if not (shutil.which("unshare") and shutil.which("ip")):
+        return False
     environment = {**os.environ, "NAME": f"rt{os.getpid()}t", "HIDDEN": tempfile.gettempdir()}
     command = ["unshare", "--net", "sh", "-c", _TRY, "sh", *_APART, "true"]
     return subprocess.run(command, env=environment, check=False, capture_output=True).returncode == 0
