@@ -21,6 +21,7 @@ PROGRAMS = (
     "bound_to_result",
     "settings",
     "source_throughput",
+    "nexmark",
     "send_rate",
     "reader_latency",
     "drain_rate",

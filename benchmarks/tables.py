@@ -46,6 +46,8 @@ PAGE = (
     ("core of the server, all send each second", "5 %"),
     ("core of the server, nobody looks", "5 %"),
 )
+NEXMARK = ("q0", "q1", "q2", "q5", "q7", "q8", "q11")
+PARQUET_WATERMARK = "Parquet files, withWatermark"
 COMMITTED = "bound to a committed result, as rt.configure sets up"
 FLINK = {every: f"Flink 2.3, checkpoints each {every}" for every in ("100 ms", "1 s")}
 BARE, WHO = "bare transaction", ("1 producer", "8 producers")
@@ -58,6 +60,7 @@ LINES = (
     Line(AT_REST, PARQUET, "", "1.0"),
     Line(READING, PYTHON, "1.05", ""),
     Line(READING, PARQUET, "", "1.0"),
+    *(Line(f"Nexmark {query}", PARQUET_WATERMARK, "1.1", "0.9") for query in NEXMARK),
     *(Line(what, IPC, least, "0.9") for what, least in zip(SENDS, ("0.5", "0.9", "0.4", "1.0"), strict=True)),
     *(Line(f"{what}{CPU}", IPC, least, "") for what, least in zip(SENDS, ("", "0.7", "0.7", "0.7"), strict=True)),
     *(Line(f"{what}, each committed", IPC, "", "") for what in SENDS),

@@ -1,10 +1,6 @@
-"""A home of Spark with which the queries of the tests cost less.
+"""A home of Spark with which the queries of the tests cost less: Spark's local files are those of tests/startup/java.
 
-Each Python worker that Spark starts imports PySpark from an archive of sources, python/lib/pyspark.zip, and compiles
-it: half a second of CPU time for each start of a source. Here a link to the installed package, which has its bytecode,
-stands in the archive's place.
-
-And Spark's local files are those of tests/startup/java, if there is a compiler.
+It is used if there is a compiler, and no SPARK_HOME.
 """
 
 import os
@@ -41,12 +37,9 @@ def _linked(package: Path) -> Path:
 
 
 def _fill(home: Path, package: Path) -> None:
-    libraries, jars = home / "python" / "lib", home / "jars"
-    _link(home, *(entry for entry in package.iterdir() if entry.name not in ("python", "jars")))
+    jars = home / "jars"
+    _link(home, *(entry for entry in package.iterdir() if entry.name != "jars"))
     _link(jars, *(package / "jars").iterdir())
-    _link(libraries, *(package / "python" / "lib").iterdir())
-    (libraries / "pyspark.zip").unlink()
-    (libraries / "pyspark.zip").symlink_to(package.parent)
     if shutil.which("javac"):
         _add_local_files(jars)
 

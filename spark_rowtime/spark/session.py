@@ -1,7 +1,6 @@
 """Adds the extension to a SparkSession that is built, and knows whether one that runs already has it."""
 
 import os
-import sys
 from typing import Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
@@ -11,6 +10,7 @@ from pyspark.sql import SparkSession
 from spark_rowtime.errors import ShimMissingError
 from spark_rowtime.spark.jars import jar_path
 from spark_rowtime.spark.settings import said, suited
+from spark_rowtime.spark.worker_python import set_python
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
@@ -50,7 +50,8 @@ def configure(builder: Builder) -> Builder:
     it was made on the builder, by spark-submit or in spark-defaults.conf. For a local master it also makes
     the settings that docs/performance.md describes, unless they are made already. Therefore set the master
     first. Settings that are made afterwards take precedence. The workers and the driver use this Python
-    unless PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name another.
+    unless PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name another. The workers of a local master import PySpark
+    from where pip has installed it, not from Spark's archive.
 
     If ``spark.rowtime.adapters`` is set before the call, it lists the adapters that queries may host, as
     ``module:Class`` separated by commas. The list is stored in the environment of the JVM that is started
@@ -84,8 +85,7 @@ def configure(builder: Builder) -> Builder:
     _set(builder, ours)
     if ADAPTERS in configured:
         os.environ[ADAPTERS_VARIABLE] = configured[ADAPTERS]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    set_python(configured)
     return builder
 
 

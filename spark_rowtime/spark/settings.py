@@ -31,15 +31,21 @@ def suited(configured: dict[str, str]) -> dict[str, str]:
 
     There are none for other masters, and none if Spark already runs. docs/performance.md gives the reasons.
     """
-    cores = _local_cores(configured.get("spark.remote", configured.get("spark.master", "local[*]")))
+    cores = _local_cores(configured)
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
     wanted = {FILES: FILE_SYSTEM, PARTITIONS: str(cores)}
     return {key: value for key, value in wanted.items() if key not in configured}
 
 
-def _local_cores(master: str) -> int | None:
+def is_local(configured: dict[str, str]) -> bool:
+    """Returns whether the driver is the whole cluster."""
+    return _local_cores(configured) is not None
+
+
+def _local_cores(configured: dict[str, str]) -> int | None:
     """Returns how many tasks a local master runs at once; None for any other master."""
+    master = configured.get("spark.remote", configured.get("spark.master", "local[*]"))
     local = _LOCAL.fullmatch(master.strip())
     if local is None:
         return None

@@ -15,7 +15,7 @@ RUN = "ROWTIME_TEST_RUN"
 
 gc.set_threshold(ALLOCATIONS)
 
-if RUN in os.environ and sys.platform == "linux" and "".join(sys.orig_argv[1:3]).startswith("-mpyspark."):
+if RUN in os.environ and sys.platform == "linux" and "".join(sys.orig_argv[2:3]).startswith("pyspark."):
     import forked
 
     forked.work_in_child(os.environ[RUN])
