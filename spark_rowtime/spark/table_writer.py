@@ -1,17 +1,29 @@
 """tableWriter: puts a query's batches, with their bounds, into commits of a Delta or Iceberg table."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.drain.properties import BATCH, BOUND, COLUMN, POSITION, QUERY, STRICT, bound_in, bound_properties
+from spark_rowtime.drain.properties import (
+    BATCH,
+    BOUND,
+    COLUMN,
+    POSITION,
+    QUERY,
+    QUERY_STATUS,
+    STRICT,
+    bound_in,
+    bound_properties,
+)
 from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import DataLostError, DisorderedOutputError, InvalidOptionError, ProducerFencedError
-from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property
+from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property, of_this_query
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.schema import ROWTIME, columns_of
 from spark_rowtime.types.timestamps import show_micros
@@ -20,9 +32,9 @@ from spark_rowtime.types.timestamps import show_micros
 def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int], None]:
     """Makes a function for ``foreachBatch`` that writes each batch into a Delta or Iceberg table.
 
-    The batch's rows, the bound on what later batches emit, the query's id and the batch's number are one commit of the
-    table. A batch that Spark runs again is not written again. A batch without rows is committed if the bound has moved.
-    The rows pass through the driver, as Arrow.
+    The batch's rows, the bound on what later batches emit, the query's id, the batch's number and what ``rt.whyTable``
+    asks about the query are one commit of the table. A batch that Spark runs again is not written again. A batch
+    without rows is committed if the bound has moved. The rows pass through the driver, as Arrow.
 
     Args:
         target: ``delta:PATH`` or ``iceberg:CATALOG.NAMESPACE.TABLE``. The table is made with the batch's columns if
@@ -53,9 +65,19 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
         if query is None:
             raise InvalidOptionError("tableWriter's function is for foreachBatch: there is no streaming query here.")
         rows = _arrow_of(batch)
-        _append(open_table(target, rows.schema), rows, column, {QUERY: query, BATCH: str(batchId)})
+        told = {QUERY: query, BATCH: str(batchId), **_status(target)}
+        _append(open_table(target, rows.schema), rows, column, told)
 
     return write
+
+
+def _status(target: str) -> dict[str, str]:
+    """What the query tells about the batch, as much of it as the format's own sink writes."""
+    status = of_this_query(QUERY_STATUS, local_property)
+    if status is None:
+        return {}
+    jvm: Any = SparkContext._jvm  # noqa: SLF001  (PySpark has no public name for it)
+    return {QUERY_STATUS: jvm.sparkrowtime.query.BriefStatus.of(status) if target.startswith("iceberg:") else status}
 
 
 def _arrow_of(batch: DataFrame) -> pa.Table:

@@ -68,8 +68,11 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
     last = lake.commits(kind)[-1]
     assert (last["rowtime.query"], set(last) - {"rowtime.commit"}) == (
         query,
-        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict", "rowtime.column"},
+        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict", "rowtime.column", "rowtime.account"},
     )
+    why = rt.whyTable(lake.target(kind), "2026-01-05T13:00:00Z", within=[str(lake.folder)])
+    assert [link.kind for link in why.chain] == ["producer", "stream", "query", "table"]
+    assert (why.chain[2].name, why.cause) == (query, rt.Cause.LEFT)
     commits = lake.commits(kind)
     assert forget_last_commit(lake.folder / "checkpoint") == int(last["rowtime.batch"])
     run(spark, lake, kind)

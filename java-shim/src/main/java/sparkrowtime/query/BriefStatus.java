@@ -13,12 +13,13 @@ import java.util.stream.StreamSupport;
  * where a column has lost its bound. It has some 200 characters, since Iceberg writes the summaries of all snapshots again with
  * each commit; the whole status has several times as many. That is all that {@code rowtime why} asks of a table.
  */
-final class BriefStatus {
+public final class BriefStatus {
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
   private BriefStatus() {}
 
-  static String of(String status) {
+  /** Python asks this, too, for a snapshot that {@code tableWriter} makes. */
+  public static String of(String status) {
     try {
       JsonNode whole = MAPPER.readTree(status);
       ObjectNode brief = MAPPER.createObjectNode();
