@@ -68,6 +68,7 @@ def test_without_pyspark_all_that_needs_no_spark_works(dist: Path, tmp_path: Pat
     done = subprocess.run([python, "-c", CORE], cwd=tmp_path, env=kept, capture_output=True, text=True, check=False)
     assert done.stdout.startswith('[1, "What runs in Spark needs pyspark'), done.stderr
     assert "pip install 'spark-rowtime[spark]'" in done.stdout
+    assert os.access(one(environment, "lib/*/site-packages/spark_rowtime/spark/worker-python"), os.X_OK)
     rowtime = environment / "bin" / "rowtime"
     for command, part in (("describe", "Berlin"), ("jar", "spark-rowtime[spark]")):
         words = [rowtime, command, *(["orders.rowtime"] if command == "describe" else [])]
