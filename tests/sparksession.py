@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamReader, StreamingQuery
 
 import spark_rowtime as rt
-from spark_rowtime.spark.settings import FILE_SYSTEM, FILES
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -31,7 +30,6 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.rowtime.adapters": ", ".join(ADAPTERS),
     "spark.ui.showConsoleProgress": "false",
-    FILES: FILE_SYSTEM,
     STATE_PROVIDER: ROCKSDB,
 }
 EVOLUTION = {

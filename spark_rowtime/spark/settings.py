@@ -8,15 +8,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pyspark import SparkConf, SparkContext, __version__
+from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
 
 FILES = "spark.sql.streaming.checkpointFileManagerClass"
 PARTITIONS = "spark.sql.shuffle.partitions"
 
-_PACKAGE = "streaming" if __version__.startswith("4.0.") else "streaming.checkpointing"
-FILE_SYSTEM = f"org.apache.spark.sql.execution.{_PACKAGE}.FileSystemBasedCheckpointFileManager"
-"""The value of FILES that does without Hadoop's native library."""
+CHECKPOINT_FILES = "sparkrowtime.support.CheckpointFiles"
+"""The value of FILES that starts no process for a file where Hadoop has no native library."""
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)(?:\s*,\s*\d+)?\])?")
 
 
@@ -34,7 +33,7 @@ def suited(configured: dict[str, str]) -> dict[str, str]:
     cores = _local_cores(configured)
     if cores is None or SparkContext._active_spark_context is not None:  # noqa: SLF001
         return {}
-    wanted = {FILES: FILE_SYSTEM, PARTITIONS: str(cores)}
+    wanted = {FILES: CHECKPOINT_FILES, PARTITIONS: str(cores)}
     return {key: value for key, value in wanted.items() if key not in configured}
 
 

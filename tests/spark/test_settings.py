@@ -40,7 +40,7 @@ def configured(**options: str) -> dict[str, str]:
 def test_a_local_master_gets_settings(master: str | None, cores: int) -> None:
     options = configured(**({"spark_master": master} if master else {}))
     assert options[PARTITIONS] == str(cores)
-    assert options[FILES].endswith("FileSystemBasedCheckpointFileManager")
+    assert options[FILES] == "sparkrowtime.support.CheckpointFiles"
 
 
 @pytest.mark.parametrize("master", ["yarn", "spark://host:7077", "local-cluster[2,1,1024]", "k8s://https://host"])
