@@ -15,7 +15,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
 import spark_rowtime as rt
 
@@ -26,6 +26,11 @@ def drain(stream: str, table: str) -> None:
     """Continues at the position that the table has."""
     with rt.openReader(stream, order="arrival") as reader, rt.openTableSink(f"delta:{table}", reader.schema) as sink:
         reader.drainTo(sink)
+
+
+def rows_of(delta: DeltaTable) -> pa.Table:
+    """The table's rows."""
+    return pa.table(QueryBuilder().register("orders", delta).execute("SELECT * FROM orders"))
 
 
 def complete(table: str) -> tuple[str, int]:
@@ -40,8 +45,8 @@ def complete(table: str) -> tuple[str, int]:
         commit = commits[version]
         version = int(commit["operationParameters"]["version"]) if commit["operation"] == "RESTORE" else version - 1
     bound = commits[version]["rowtime.bound"]
-    rows = delta.to_pyarrow_table()
-    return bound, rows.filter(pc.field("rowtime") < pa.scalar(datetime.fromisoformat(bound))).num_rows
+    below = pc.field("rowtime") < pa.scalar(datetime.fromisoformat(bound))
+    return bound, rows_of(delta).filter(below).num_rows
 
 
 folder = tempfile.mkdtemp()
@@ -52,7 +57,7 @@ with rt.openSink(orders, producer="shop", rowsImplyBounds=False) as shop:
     shop.sendRowtimeBound(DAY.format("11:00"))
     shop.flush()
     drain(orders, table)
-    print(f"in the table: {DeltaTable(table).to_pyarrow_table().num_rows} orders")
+    print(f"in the table: {rows_of(DeltaTable(table)).num_rows} orders")
     print("complete below {}: {} orders".format(*complete(table)))
     shop.sendRow((DAY.format("11:40"), 3))
     shop.sendRowtimeBound(DAY.format("12:00"))

@@ -21,7 +21,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
 from pyspark import __version__
 
 import spark_rowtime as rt
@@ -104,7 +105,8 @@ def main(jars: str = "") -> None:
     run(lake, orders(lake), jars)
 
     gold = lake / "spark-warehouse" / "gold"
-    hours = sorted((row["end"], row["count"]) for row in DeltaTable(str(gold)).to_pyarrow_table().to_pylist())
+    found = QueryBuilder().register("gold", DeltaTable(str(gold))).execute("SELECT * FROM gold")
+    hours = sorted((row["end"], row["count"]) for row in pa.table(found).to_pylist())
     print("gold: " + ", ".join(f"{end:%H:%M} {count} orders" for end, count in hours))
     bound = rt.readTableBound(f"delta:{gold}")
     print(f"gold is complete up to {bound.time:%H:%M}" if bound else "gold has no bound")
