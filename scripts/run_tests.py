@@ -61,7 +61,7 @@ FEW_OF_TABLES = ("not long and not night", "-k", "chain or kept_once or runs_aga
 """What `make test-night` runs with tables on the oldest Spark."""
 PROGRAMS = "tests/packaging/test_programs.py"
 """`make test-night` runs them with each Spark, Python and Java."""
-HANGING_SECONDS = "300"
+HANGING_SECONDS = "600"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
 CLOSING = re.compile(r"^=* ?(\d+ \w+.* in [\d.]+s[^=\n]*?) ?=*$", re.MULTILINE)

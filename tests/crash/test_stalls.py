@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize("statement", ["INSERT INTO events", "COMMIT"])
 def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, statement: str) -> None:
     """Another one waits in ``flush`` meanwhile, for longer than its lease; none of its rows is late afterwards."""
-    feed = rt.openSink(path, producer="feed", linger=feeds.QUIET, lease="1 s")
+    feed = rt.openSink(path, producer="feed", linger=feeds.QUIET, lease="3 s")
     feed.sendRow((feeds.moment(1), 0))
     feed.flush()
     stopped = Victim(stalls.stops, path, statement)
@@ -35,7 +35,7 @@ def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, s
     feed.sendRow((feeds.moment(2), 1))
     flush = threading.Thread(target=feed.flush)
     flush.start()
-    flush.join(1.5)
+    flush.join(4)
     assert flush.is_alive(), "the lock is held"
     os.kill(pid, signal.SIGCONT)
     assert stopped.pipe.recv() == "went on"

@@ -335,9 +335,10 @@ def test_a_position_behind_a_transaction_that_is_open_is_waited_for(
         first.produce(places, b"{}", b"another")
         assert first.flush(30) == 0
         reader.drainTo(sink)
-    monkeypatch.setattr(positions, "HANGING_SECONDS", 0.5)
-    with pytest.raises(rt.KafkaUnavailableError, match="a transaction of another drain has not ended"):
-        drain(kafka.bootstrap, stream, topic, positions=places)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(positions, "HANGING_SECONDS", 0.5)
+        with pytest.raises(rt.KafkaUnavailableError, match="a transaction of another drain has not ended"):
+            drain(kafka.bootstrap, stream, topic, positions=places)
     first.abort_transaction(30)
     drain(kafka.bootstrap, stream, topic, positions=places)
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]

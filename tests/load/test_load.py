@@ -102,6 +102,8 @@ def test_many_producers_and_readers_that_are_killed(path: str, tmp_path: Path, r
     readers = [Worker("tailing", path, order, file) for order, file in zip(("rowtime", "arrival"), states, strict=True)]
     watched = {"reader": Memory(lambda: readers[0].process.pid)}
     with ending([*producers, *readers]), queried(request, path, watched) as counted:
+        for file in states:
+            wait_for(lambda f=file: seen_by(f)["seen"], "a reader to read", 120)
         kills = kill_for_a_while([*producers, readers[1]], watched, path)
         assert [worker.stop() for worker in producers] == [0] * len(producers)
         info = rt.describeStream(path)

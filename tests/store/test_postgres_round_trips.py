@@ -16,7 +16,7 @@ from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
 from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
-from tests.store.gate import SILENT, Gate
+from tests.store.gate import REFUSING, SILENT, Gate
 from tests.store.standstill import Standstill
 from tests.store.streams import SCHEMA, Writer, at, infos, lock_gate, place, read
 
@@ -195,13 +195,14 @@ def test_a_database_that_does_not_answer_keeps_no_sink_of_another_one_waiting(fa
     far.turn(SILENT)
     with ThreadPoolExecutor(1) as thread:
         dead = thread.submit(
-            open_shared_store, f"postgresql://rowtime@127.0.0.1:{far.port}/rowtime/dead?connect_timeout=2"
+            open_shared_store, f"postgresql://rowtime@127.0.0.1:{far.port}/rowtime/dead?connect_timeout=60"
         )
         assert far.asked.wait(WAIT_SECONDS)
         with rt.openSink(path, producer="a") as sink:
             sink.sendRow(("2026-01-05T10:00:00Z", 1))
             sink.flush()
             was_waiting = not dead.done()
+        far.turn(REFUSING)
         assert was_waiting
         assert isinstance(dead.exception(), rt.StoreUnavailableError)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import KeptPort, ServerFailedError, ServerProcess
+from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
 HERE = "127.0.0.1"
@@ -56,9 +57,14 @@ def test_nobody_who_asks_for_any_port_gets_a_kept_one(port: KeptPort) -> None:
     ],
 )
 def test_a_start_that_fails_is_told_with_exit_code_and_last_words(tmp_path: Path, program: str, told: str) -> None:
-    server = ServerProcess("Its server", tmp_path / "log")
+    server, log, waits = ServerProcess("Its server", tmp_path / "log"), tmp_path / "log", "sleep" in program
+
+    def never() -> None:
+        if waits:
+            wait_for(lambda: "hm" in log.read_text(), "its words")
+
     with pytest.raises(ServerFailedError) as caught:
-        server.start([sys.executable, "-u", "-c", program], lambda: False, seconds=1 if "sleep" in program else 60)
+        server.start([sys.executable, "-u", "-c", program], never, seconds=1 if waits else 60)
     assert re.search(told, str(caught.value))
     assert not server.runs()
 
