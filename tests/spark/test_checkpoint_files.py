@@ -4,10 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pyspark
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
 from spark_rowtime.spark.settings import CHECKPOINT_FILES, FILES
@@ -34,8 +39,10 @@ writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow
 
 def run(folder: Path, manager: str) -> list[str]:
     """Runs a query; returns the arguments of the chmods that its checkpoint took."""
-    programs, log = folder / "programs", folder / "log"
+    programs, log, checkpoint = folder / "programs", folder / "log", folder / "checkpoint"
     programs.mkdir(parents=True)
+    checkpoint.mkdir()
+    checkpoint.chmod(0o2770)  # files of a folder that a group shares stay the group's
     (programs / "chmod").write_text(CHMOD)
     (programs / "chmod").chmod(0o755)
     rt.createStream(str(folder / "stream"), "rowtime TIMESTAMP NOT NULL")
@@ -66,3 +73,56 @@ def test_they_have_the_names_and_permissions_that_spark_gives_them(tmp_path: Pat
     assert not processes["ours"]
     if not processes["spark"]:
         pytest.skip("Hadoop has its native library here")
+
+
+class Files:
+    """The files of a checkpoint in ``folder``, as a query writes them."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self._jvm: Any = spark._jvm
+        self._folder = self._jvm.org.apache.hadoop.fs.Path(f"file:{folder}")
+        hadoop = self._jvm.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())
+        hadoop.unset("fs.file.impl")  # a class of the tests
+        self._manager = self._jvm.sparkrowtime.support.CheckpointFiles(self._folder, hadoop)
+
+    def written(self, text: str, *, overwrites: bool) -> Any:
+        """A file with a text that has no name yet; ``close`` gives it the name ``0``."""
+        stream = self._manager.createAtomic(self._jvm.org.apache.hadoop.fs.Path(self._folder, "0"), overwrites)
+        stream.write(bytearray(text.encode()))
+        return stream
+
+    def text(self) -> str:
+        """What is read, with its checksum."""
+        stream = self._manager.open(self._jvm.org.apache.hadoop.fs.Path(self._folder, "0"))
+        return bytes(stream.readAllBytes()).decode()
+
+
+def test_of_many_that_write_a_file_one_succeeds(spark: SparkSession, tmp_path: Path) -> None:
+    """Two queries that run with one checkpoint write the same batch: the others must know that they have not."""
+    writers = 4
+    with ThreadPoolExecutor(writers) as threads:
+        for turn in range(50):
+            (folder := tmp_path / str(turn)).mkdir()
+            all_wrote, files = Barrier(writers), Files(spark, folder)
+
+            def write(text: str, files: Files = files, all_wrote: Barrier = all_wrote) -> str | None:
+                stream = files.written(text, overwrites=False)
+                all_wrote.wait()
+                try:
+                    stream.close()
+                except Py4JJavaError as error:
+                    assert "FileAlreadyExistsException" in str(error.java_exception)
+                    return None
+                return text
+
+            texts = [text for text in threads.map(write, "abcd") if text]
+            assert texts == [files.text()]
+            assert sorted(path.name for path in folder.iterdir() if "tmp" not in path.name) == [".0.crc", "0"]
+
+
+def test_what_a_repeated_batch_writes_replaces_what_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    files = Files(spark, tmp_path)
+    for text in ("first", "second"):
+        files.written(text, overwrites=True).close()
+        assert files.text() == text
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".0.crc", "0"]

@@ -1,9 +1,10 @@
 package sparkrowtime.support;
 
 import java.io.IOException;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
-import java.nio.file.attribute.PosixFilePermissions;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -30,15 +31,29 @@ public final class LocalFiles extends LocalFileSystem {
     return local;
   }
 
+  /** Moves a file and its checksum, unless the name is taken. Returns false, and does nothing, where it has no links. */
+  boolean link(Path from, Path to) throws IOException {
+    try {
+      Files.createLink(pathToFile(to).toPath(), pathToFile(from).toPath());
+    } catch (java.nio.file.FileAlreadyExistsException taken) {
+      throw new FileAlreadyExistsException(to + " exists already");
+    } catch (FileSystemException | UnsupportedOperationException without) {
+      return false;
+    }
+    getRawFileSystem().rename(getChecksumFile(from), getChecksumFile(to));
+    Files.delete(pathToFile(from).toPath());
+    return true;
+  }
+
   private static final class Raw extends RawLocalFileSystem {
+    private static final int SET_IDS = 06000;
+
+    /** As {@code chmod} does with a number, which leaves a folder its set-group-ID bit. */
     @Override
     public void setPermission(Path path, FsPermission permission) throws IOException {
-      if (permission.getStickyBit()) { // which Java cannot set
-        super.setPermission(path, permission);
-      } else {
-        Files.setPosixFilePermissions(
-            pathToFile(path).toPath(), PosixFilePermissions.fromString(permission.toString()));
-      }
+      java.nio.file.Path file = pathToFile(path).toPath();
+      int kept = Files.isDirectory(file) ? (int) Files.getAttribute(file, "unix:mode") & SET_IDS : 0;
+      Files.setAttribute(file, "unix:mode", kept | permission.toShort());
     }
   }
 }
