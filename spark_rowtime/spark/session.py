@@ -82,10 +82,9 @@ def configure(builder: Builder) -> Builder:
         **_added(configured, "spark.jars", jarPath()),
         **_added(configured, "spark.sql.extensions", EXTENSION),
     }
-    _set(builder, ours)
+    _set(builder, {**ours, **set_python(configured)})
     if ADAPTERS in configured:
         os.environ[ADAPTERS_VARIABLE] = configured[ADAPTERS]
-    set_python(configured)
     return builder
 
 

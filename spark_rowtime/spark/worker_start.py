@@ -24,9 +24,17 @@ def load_installed(home: str) -> None:
 def start(program: str) -> None:
     """Runs ``program`` with the arguments behind it. The path begins as ``python -m`` would begin it."""
     if not sys.flags.safe_path:
-        sys.path[0] = str(Path.cwd())
+        sys.path[:1] = _here()
     load_installed(os.environ.get("SPARK_HOME", ""))
     runpy.run_module(program, run_name="__main__", alter_sys=True)
+
+
+def _here() -> list[str]:
+    """The folder of the process; none if somebody has removed it."""
+    try:
+        return [str(Path.cwd())]
+    except FileNotFoundError:
+        return []
 
 
 if __name__ == "__main__":

@@ -38,9 +38,10 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def named(master: str) -> list[str | None]:
-    """What the two variables are after rt.configure."""
-    rt.configure(SparkSession.builder.config("spark.master", master))
-    return [os.environ.get(name) for name in VARIABLES]
+    """What the two variables are after rt.configure, and the Python that executors' environments have."""
+    builder = rt.configure(SparkSession.builder.config("spark.master", master))
+    of_executors = "spark.executorEnv.ROWTIME_PYTHON"
+    return [*(os.environ.get(name) for name in VARIABLES), builder._options.pop(of_executors, None)]
 
 
 @pytest.mark.parametrize(("python", "place"), [(None, INSTALLED), (sys.executable, "pyspark.zip")])
@@ -64,18 +65,30 @@ def test_a_worker_of_a_local_spark_imports_the_installed_pyspark(
 @pytest.mark.usefixtures("unset")
 def test_what_the_user_has_named_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/a/python")
-    assert named("local[2]") == ["/a/python", str(PROGRAM)]
-    assert named("yarn") == ["/a/python", sys.executable]  # a child of such a driver inherits the program
+    assert named("local[2]") == ["/a/python", str(PROGRAM), None]
+    assert named("yarn") == [
+        "/a/python",
+        sys.executable,
+        sys.executable,
+    ]  # a child of such a driver inherits the program
 
 
 @pytest.mark.usefixtures("unset")
 def test_a_spark_that_runs_or_has_executors_gets_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert named("local[2]") == [str(PROGRAM)] * 2
-    assert named("spark://host:7077") == [sys.executable] * 2
+    assert named("spark://host:7077") == [sys.executable, sys.executable, None]
     for name in VARIABLES:
         monkeypatch.delenv(name)
     monkeypatch.setattr(SparkContext, "_gateway", "of a JVM that has another environment")
-    assert named("local[2]") == [sys.executable] * 2
+    assert named("local[2]") == [sys.executable, sys.executable, None]
+
+
+@pytest.mark.usefixtures("unset")
+def test_executors_of_a_driver_that_had_a_local_spark_before_get_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its JVM names the program to them, for data sources; so they are told which Python that starts."""
+    assert named("local[2]") == [str(PROGRAM), str(PROGRAM), None]
+    monkeypatch.setattr(SparkContext, "_gateway", "of the JVM that had it")
+    assert named("local[2]") == [str(PROGRAM), str(PROGRAM), None]
+    assert named("spark://host:7077") == [sys.executable] * 3
 
 
 def test_other_programs_are_run_as_they_are(tmp_path: Path) -> None:
@@ -86,3 +99,22 @@ def test_other_programs_are_run_as_they_are(tmp_path: Path) -> None:
             [PROGRAM, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == said
+
+
+@pytest.mark.usefixtures("unset")
+def test_a_folder_that_is_gone_keeps_no_worker_from_starting(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    environment = {**os.environ, "ROWTIME_PYTHON": sys.executable, "SPARK_HOME": "", "PYTHONPATH": ""}
+    script = 'cd "$1" && rmdir "$1" && exec "$2" -m pyspark.version'
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", str(gone), PROGRAM], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_program_alone_says_what_to_do() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "ROWTIME_PYTHON"}
+    done = subprocess.run([PROGRAM, "-c", "0"], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "call rt.configure once the builder has its master, or set PYSPARK_PYTHON" in done.stderr
