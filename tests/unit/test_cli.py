@@ -197,7 +197,7 @@ def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path
     file = tmp_path / "trades.csv"
     times = (f"2006-09-{1 + n // 1440:02}T{n // 60 % 24:02}:{n % 60:02}Z" for n in range(5000))
     file.write_text("at,shop,n\n" + "".join(f"{time},{n % 3},{n}\n" for n, time in enumerate(times)))
-    arguments = ("send", orders, "--csv", str(file), "--rowtime", "at", "--producer", "shop", "--bounds", "3 minutes")
+    arguments = ("send", orders, "--csv", str(file), "--rowtime", "at", "--producer", "shop", "--bounds", "6 minutes")
     rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, at TIMESTAMP, shop BIGINT, n BIGINT")
     with rt.openReader(orders, order="arrival") as reader, run_python("-m", "spark_rowtime.cli", *arguments) as first:
         while (train := reader.read(timeout=30)) is not None and not train.rows.num_rows:
