@@ -66,8 +66,8 @@ def _name_path() -> None:
 def wait_for(condition: Callable[[], Any], what: str, timeout: float = 240) -> Any:
     """Polls until ``condition`` returns a true value, and returns that; fails the test after ``timeout`` seconds.
 
-    The default is a little less than a test may take (`scripts/run_tests.py`): a machine that is busy with other things
-    makes no test red.
+    The default is less than half of what a test may take (`scripts/run_tests.py`): a machine that is busy with other
+    things makes no test red.
     """
     end = time.monotonic() + timeout
     while not (found := condition()):

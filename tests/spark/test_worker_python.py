@@ -66,11 +66,7 @@ def test_a_worker_of_a_local_spark_imports_the_installed_pyspark(
 def test_what_the_user_has_named_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/a/python")
     assert named("local[2]") == ["/a/python", str(PROGRAM), None]
-    assert named("yarn") == [
-        "/a/python",
-        sys.executable,
-        sys.executable,
-    ]  # a child of such a driver inherits the program
+    assert named("yarn") == ["/a/python", *[sys.executable] * 2]  # a child of such a driver inherits the program
 
 
 @pytest.mark.usefixtures("unset")

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import median
 
 import pytest
 
@@ -179,7 +178,7 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
             started = time.monotonic()
             sink.flush()
             took.append(time.monotonic() - started)
-    assert median(took) < TIMEOUT_SECONDS
+    assert sorted(took)[-2] < TIMEOUT_SECONDS  # a busy machine may hold up one of them
     assert "Old rows or cuts of" in caplog.text
     assert SECRET not in caplog.text
     with open_store(path) as store:

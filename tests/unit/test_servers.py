@@ -57,11 +57,11 @@ def test_nobody_who_asks_for_any_port_gets_a_kept_one(port: KeptPort) -> None:
     ],
 )
 def test_a_start_that_fails_is_told_with_exit_code_and_last_words(tmp_path: Path, program: str, told: str) -> None:
-    server, log, waits = ServerProcess("Its server", tmp_path / "log"), tmp_path / "log", "sleep" in program
+    server, waits = ServerProcess("Its server", tmp_path / "log"), "sleep" in program
 
     def never() -> None:
         if waits:
-            wait_for(lambda: "hm" in log.read_text(), "its words")
+            wait_for(lambda: "hm" in server.log_file.read_text(), "its words")
 
     with pytest.raises(ServerFailedError) as caught:
         server.start([sys.executable, "-u", "-c", program], never, seconds=1 if waits else 60)
