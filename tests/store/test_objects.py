@@ -114,6 +114,33 @@ def test_gc_removes_the_objects_of_removed_rows(store: Store, monkeypatch: pytes
     assert check_store(store.path).damage == []
 
 
+class RefusesMark:
+    """A file system that removes a file; then, as S3's does, it writes an object for the folder, which is refused."""
+
+    def __init__(self, location: str) -> None:
+        self._system, self.folder = file_system(location)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._system, name)
+
+    def delete_file(self, path: str) -> None:
+        self._system.delete_file(path)
+        raise OSError("AWS Error SLOW_DOWN during PutObject operation")
+
+
+def test_an_object_is_removed_though_the_mark_of_its_folder_is_refused(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(store, "a")
+    for start in (10, 10_000, 20_000):
+        writer.send(large(start), floor=start + LARGE)
+    system = RefusesMark(store.objects.location)
+    with monkeypatch.context() as patched:
+        patched.setattr("spark_rowtime.store.postgres.objects.file_system", lambda _: (system, system.folder))
+        assert store.gc(age=0).files == 3
+    assert objects(store) == []
+
+
 def killed(_: Any) -> None:
     raise KeyboardInterrupt
 

@@ -245,10 +245,19 @@ def strange(path: str, what: str) -> StoreCorruptError:
 
 
 def _removed(system: fs.FileSystem, folder: str, name: str) -> bool:
+    """Removes an object, if it is there. Returns whether it was.
+
+    pyarrow then writes an empty object with the name of the folder. Object stores refuse many writes of one object at
+    once: then the object is removed nevertheless, and nobody needs the empty one.
+    """
+    path = f"{folder}/{name}"
     try:
-        system.delete_file(f"{folder}/{name}")
+        system.delete_file(path)
     except FileNotFoundError:
         return False
+    except STORAGE_ERRORS:
+        if system.get_file_info(path).type != fs.FileType.NotFound:
+            raise
     return True
 
 
