@@ -4,7 +4,7 @@ import logging
 import socket
 import sys
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from spark_rowtime.announce.announcer import announcements, repetitions
 from spark_rowtime.announce.http_client import wait_seconds
 from tests.announce.server import Say, Server
 from tests.announce.streams import stream_with
+from tests.servers import KeptPort
 
 SECRET = "t0p/s3cret?"
 
@@ -27,7 +28,7 @@ def announce(
 ) -> tuple[list[str], list[float]]:
     """The hours that were announced, and the seconds waited for."""
     waits: list[float] = []
-    options = {"timeout": "20 s", **options}
+    options = {"timeout": "60 s", **options}
     periods = announcements(path, to, "1 h", None, "earliest", False, "test", options, delays, waits.append)
     return [period.key[11:13] for period in periods], waits
 
@@ -67,7 +68,7 @@ TROUBLE = {
 def test_a_call_that_is_not_taken_is_repeated_before_the_next(server: Server, trouble: str) -> None:
     say, wait = TROUBLE[trouble]
     server.script.extend([Say(), say])
-    timeout = "2 s" if say.hang else "20 s"
+    timeout = "10 s" if say.hang else "60 s"
     assert announce(three_hours(), server.url, timeout=timeout) == (["09", "10", "11"], [wait])
     assert [asked.json["key"][11:13] for asked in server.asked] == ["09", "10", "10", "11"]
     assert taken(server) == ["09", "10", "11"]
@@ -146,10 +147,9 @@ def test_a_refusal_is_not_repeated(server: Server, status: int) -> None:
 
 
 def test_nobody_listens() -> None:
-    server = Server()
-    server.close()
-    with pytest.raises(rt.AnnouncementError, match=r"POST http://127.0.0.1:\d+: .*Connection refused"):
-        announce(three_hours(), server.url + "/path", delays=(1.0,))
+    refused = pytest.raises(rt.AnnouncementError, match=r"POST http://127.0.0.1:\d+: .*Connection refused")
+    with closing(KeptPort()) as port, refused:
+        announce(three_hours(), f"http://127.0.0.1:{port}/path", delays=(1.0,))
 
 
 def test_a_call_has_a_key_that_stays_where_it_is_repeated_also_by_the_next_run(server: Server) -> None:

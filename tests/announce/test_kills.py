@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from queue import Queue
 
 from tests.announce.server import Asked, Say, Server
 from tests.announce.streams import stream_with
@@ -45,8 +46,9 @@ def test_killed_before_or_after_the_answer_no_hour_is_left_out_and_the_order_is_
             server.script.clear()
             if killed < how_many(FEW):
                 server.script.extend([Say()] * dice.randrange(HOURS) + [Say(kill=dice.choice(["before", "after"]))])
+            server.victim = (pid := Queue[int]()).get
             process = started(path, server.url)
-            server.victim = lambda process=process: process.pid
+            pid.put(process.pid)
             _, errors = process.communicate()
             code = process.returncode
             assert code in (0, -signal.SIGKILL), errors

@@ -2,6 +2,8 @@
 
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -57,9 +59,13 @@ def shown(driver: Driver) -> Iterator[tuple[str, str]]:
 
 def files_with(cluster: Cluster, *secrets: str) -> list[str]:
     """The files of all machines, of the driver and of its checkpoints that have one of the secrets."""
-    files = [file for file in cluster.folder.rglob("*") if file.is_file()]
+    files: dict[Path, bytes] = {}
+    for file in cluster.folder.rglob("*"):
+        with suppress(FileNotFoundError):  # the cluster runs, and removes some
+            if file.is_file():
+                files[file] = file.read_bytes()
     assert {"driver.log", "log", "stderr", "offsets"} <= {
         part for file in files for part in (file.name, file.parent.name)
     }
-    assert any(file.is_relative_to(cluster.driver / "events") and file.stat().st_size for file in files)
-    return [str(file) for file in files if any(secret.encode() in file.read_bytes() for secret in secrets)]
+    assert any(file.is_relative_to(cluster.driver / "events") and content for file, content in files.items())
+    return [str(file) for file, content in files.items() if any(secret.encode() in content for secret in secrets)]

@@ -5,9 +5,12 @@ import json
 import os
 import random
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import spark_rowtime as rt
@@ -131,6 +134,18 @@ def hosted(pipe: Any, feed: str, path: str, count: int, **options: Any) -> None:
     global steps, told
     steps, told = count, pipe.send
     host(f"tests.crash.feeds:{feed}", path, producer="feed", **options)
+
+
+def hosted_until(pipe: Any, feed: str, path: str, steps: int, last: int) -> None:
+    """Hosts it, and stands still once it has said so many steps."""
+    said = count(1)
+
+    def say(step: int) -> None:
+        pipe.send(step)
+        if next(said) == last:
+            threading.Event().wait()
+
+    hosted(SimpleNamespace(send=say), feed, path, steps)
 
 
 class Ledger:
@@ -283,15 +298,15 @@ def _outcome(call: Callable[[], object]) -> str:
 
 def persist(pipe: Any, path: str, name: str, count: int) -> None:
     """Sends so many rows, each with a flush of its own, which is repeated while the store is unavailable."""
-    sink = _patiently(lambda: rt.openSink(path, producer=name, linger=QUIET, lease=None))
+    sink = patiently(lambda: rt.openSink(path, producer=name, linger=QUIET, lease=None))
     for n in range(count):
         sink.sendRow((moment(n + 1), n))
-        _patiently(sink.flush)
+        patiently(sink.flush)
         pipe.send(n)
-    _patiently(sink.close)
+    patiently(sink.close)
 
 
-def _patiently(call: Callable[[], Any]) -> Any:
+def patiently(call: Callable[[], Any]) -> Any:
     while True:
         with suppress(rt.StoreUnavailableError):
             return call()

@@ -27,7 +27,7 @@ def run(folder: Path, *point: str) -> int:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     with (folder / "driver.log").open("ab") as log:
         return subprocess.run(
-            command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True, timeout=240, check=False
+            command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True, timeout=500, check=False
         ).returncode
 
 

@@ -27,20 +27,20 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize("statement", ["INSERT INTO events", "COMMIT"])
 def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, statement: str) -> None:
     """Another one waits in ``flush`` meanwhile, for longer than its lease; none of its rows is late afterwards."""
-    feed = rt.openSink(path, producer="feed", linger=feeds.QUIET, lease="3 s")
+    feed = rt.openSink(path, producer="feed", linger=feeds.QUIET, lease="10 s")
     feed.sendRow((feeds.moment(1), 0))
     feed.flush()
     stopped = Victim(stalls.stops, path, statement)
     pid = stopped.pipe.recv()
     wait_until_stopped(pid)
     feed.sendRow((feeds.moment(2), 1))
-    flush = threading.Thread(target=feed.flush)
+    flush = threading.Thread(target=feeds.patiently, args=[feed.flush])
     flush.start()
-    flush.join(4)
+    flush.join(12)
     assert flush.is_alive(), "the lock is held"
     os.kill(pid, signal.SIGCONT)
     assert stopped.pipe.recv() == "went on"
-    flush.join(30)
+    flush.join()
     feed.sendRow((feeds.moment(3), 2))
     feed.flush()
     stopped.pipe.send("end")
@@ -54,6 +54,7 @@ def wait_until_stopped(pid: int) -> None:
     deadline = time.monotonic() + 30
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
         assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_readers_go_on_while_another_process_holds_the_lock(path: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -60,7 +60,7 @@ def test_late_after_its_lease_is_rejected_and_counted(tmp_path: Path, tally: Cal
     everything = [*numbers(unkilled), *unkilled.rejected().column("n").to_pylist()]
     rt.createStream(path, feeds.DDL)
     with rt.openSink(path, producer="other", lease=None) as other:
-        killed = Victim(feeds.hosted, "InOrder", path, STEPS)
+        killed = Victim(feeds.hosted_until, "InOrder", path, STEPS, 5)
         assert killed.listen(PATIENCE, 5)
         assert killed.kill()
         other.sendRowtimeBound(feeds.moment(STEPS * 9))

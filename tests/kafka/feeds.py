@@ -33,6 +33,19 @@ def message(n: int, seconds: float | None = None, partition: int = 0, **more: An
     return {"value": json.dumps(row), "partition": partition}
 
 
+def with_open_transaction(kafka: Any, topic: str, sent: dict[str, Any]) -> Any:
+    """A producer that has sent a message in a transaction, which stays open for ten minutes."""
+    from confluent_kafka import Producer
+
+    names = {"bootstrap.servers": kafka.bootstrap, "transactional.id": topic}
+    producer = Producer({**names, "transaction.timeout.ms": 600_000})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(topic, **sent)
+    producer.flush()
+    return producer
+
+
 def read(kafka: Any, path: Path | str, topics: str, **arguments: Any) -> list[int]:
     """Reads what the topics have now, in this process; returns the numbers of all rows of the stream."""
     if not Path(path).exists():

@@ -22,7 +22,7 @@ class LosingProxy(CuttingProxy):
         self.losses, self.lost, self.delivered = losses, 0, delivered
 
     def _cuts(self, chunk: bytes) -> bool:
-        if int.from_bytes(chunk[4:6]) != END_TRANSACTION or self.lost == self.losses:
+        if int.from_bytes(chunk[4:6]) != END_TRANSACTION or self.lost >= self.losses:
             return False
         self.lost += 1
         return True

@@ -10,7 +10,18 @@ from typing import Any
 import spark_rowtime as rt
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
-from tests.kafka.feeds import SCHEMA, Host, bound, eventually, hosts, message, moment, numbers, rows
+from tests.kafka.feeds import (
+    SCHEMA,
+    Host,
+    bound,
+    eventually,
+    hosts,
+    message,
+    moment,
+    numbers,
+    rows,
+    with_open_transaction,
+)
 from tests.sparksession import wait_for
 
 KILLS = how_many(2)
@@ -66,8 +77,6 @@ def idle(path: str) -> int:
 
 def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path) -> None:
     """But not behind a transaction that is open: its rows have their times."""
-    from confluent_kafka import Producer
-
     topic, path = kafka.topic(partitions=2, message_timestamp_type="LogAppendTime"), str(tmp_path / "s")
     rt.createStream(path, SCHEMA)
     kafka.send(topic, [message(0)])
@@ -75,11 +84,7 @@ def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path)
         wait_for(lambda: numbers(path), "the row")
         [row] = rows(path).column("rowtime").to_pylist()
         wait_for(lambda: (b := rt.describeStream(path).bound) and b.time > row, "a bound behind the last row")
-        producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
-        producer.init_transactions()
-        producer.begin_transaction()
-        producer.produce(topic, **message(1))
-        producer.flush()
+        producer = with_open_transaction(kafka, topic, message(1))
         opened = datetime.now(UTC)
         wait_for(lambda: (b := bounds(path)[f"{topic}-1"]) and b > opened, "the time of the other partition")
         assert bounds(path)[f"{topic}-0"] < opened

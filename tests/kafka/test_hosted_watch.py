@@ -208,7 +208,7 @@ def test_the_spark_that_is_there_hosts_a_watch(kafka: Any, spark_kafka_jars: str
     program = [sys.executable, "-m", "tests.kafka.watched_driver", str(tmp_path), kafka.bootstrap, topic, session]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment["SPARK_TESTING"] = "1"  # the server of Spark Connect takes any free port
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ("connect" in ran.stdout) == (session == "connect")
     with rt.openReader(str(tmp_path / "hours.rowtime")) as hours:

@@ -412,13 +412,16 @@ def test_a_drain_through_tls_with_a_password(
 def test_no_error_shows_the_password(
     kafka: Any, stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, str], said: str
 ) -> None:
-    monkeypatch.setattr(cluster, "REQUEST_SECONDS", 1.0)
     monkeypatch.setenv("ROWTIME_TEST_PASSWORD", "hunter2")
     brokers, options = secured(kafka, tmp_path, **more)
-    done = CliRunner().invoke(main, ["drain", stream, f"{brokers}orders", *options])
-    assert done.exit_code == 1
+    for seconds in (1.0, 10.0, 30.0):  # the broker's refusal may take its time
+        monkeypatch.setattr(cluster, "REQUEST_SECONDS", seconds)
+        done = CliRunner().invoke(main, ["drain", stream, f"{brokers}orders", *options])
+        assert done.exit_code == 1
+        assert "hunter2" not in f"{done.output} {done.exception!r}"
+        if said in done.output:
+            break
     assert said in done.output
-    assert "hunter2" not in f"{done.output} {done.exception!r}"
 
 
 def test_a_feed_reads_rows_and_bounds_back(kafka: Any, stream: str, tmp_path: Path) -> None:

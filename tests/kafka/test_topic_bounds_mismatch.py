@@ -80,7 +80,7 @@ def said(kafka: Any, jars: str, folder: Path) -> str:
     program = [sys.executable, "-m", "tests.kafka.changed_spark", bounds, kafka.bootstrap, topic]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [*program, str(folder / "classes"), jars, str(folder / "said")]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert ran.returncode == 0, ran.stderr
     return (folder / "said").read_text()
 

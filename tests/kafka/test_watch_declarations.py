@@ -75,9 +75,9 @@ def test_one_that_has_declared_and_is_about_to_join_counts_as_one_that_runs(
         has_members = Topics.has_members
 
         def asked(topics: Topics, group: str) -> bool:
-            found = has_members(topics, group)
             joins.set()
-            return found
+            wait_for(lambda: has_members(topics, group), "the first one to join")
+            return True
 
         monkeypatch.setattr(Topics, "has_members", asked)
         with pytest.raises(rt.InvalidOptionError, match="lateness='1 minutes'; this one has lateness='2 minutes'"):

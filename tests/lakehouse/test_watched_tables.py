@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 
 import spark_rowtime as rt
 from tests.lakehouse.orders import Orders, hourly, late
+from tests.spark.observed_query import micros
 
 TEN, ELEVEN = ("10:00", "11:00"), ("11:00", "12:00")
 LATENESS = {"lateness": "30 minutes"}
@@ -24,7 +25,7 @@ def floors(query: Any) -> list[int | None]:
     """The floor in each offset that Spark has logged, in minutes since ten."""
     logs = sorted((query.checkpoint / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
     found = [json.loads(log.read_text().splitlines()[-1]).get("rowtime.floor") for log in logs]
-    return [None if floor is None else floor // 60_000_000 % 1440 - 600 for floor in found]
+    return [None if floor is None else (floor - micros("10:00")) // 60_000_000 for floor in found]
 
 
 def test_a_window_closes_once_a_commit_has_a_row_that_is_later_by_the_lateness(orders: Orders) -> None:

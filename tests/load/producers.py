@@ -30,7 +30,7 @@ def name(number: int) -> str:
 def run(path: str, first: int, count: int, timings: str) -> None:
     """Sends until the input ends; appends each commit's duration to the file ``timings``."""
     sinks = {
-        name(n): rt.openSink(path, producer=name(n), onLate="reject", linger="1 hour")
+        name(n): rt.openSink(path, producer=name(n), onLate="reject", linger="1 hour", lease=None)
         for n in range(first, first + count)
     }
     following = {producer: int(sink.checkpoint or 0) for producer, sink in sinks.items()}

@@ -47,5 +47,5 @@ def test_the_jar_from_a_repository_closes_the_last_window(tmp_path: Path) -> Non
     submit = Path(sys.executable).with_name("spark-submit")
     command = [submit, "--master", "local[2]", "--packages", package, *words, "program.py"]
     named = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=named, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, cwd=tmp_path, env=named, capture_output=True, text=True, check=False, timeout=500)
     assert "closed: 1" in done.stdout, done.stderr

@@ -63,7 +63,7 @@ def test_without_pyspark_all_that_needs_no_spark_works(dist: Path, tmp_path: Pat
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", one(dist, "*.whl")]
-    subprocess.run(install, check=True, capture_output=True, timeout=240)
+    subprocess.run(install, check=True, capture_output=True, timeout=500)
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     done = subprocess.run([python, "-c", CORE], cwd=tmp_path, env=kept, capture_output=True, text=True, check=False)
     assert done.stdout.startswith('[1, "What runs in Spark needs pyspark'), done.stderr

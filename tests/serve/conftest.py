@@ -14,6 +14,7 @@ import spark_rowtime as rt
 from tests.servers import ServerProcess
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
+playwright.expect.set_options(timeout=120_000)  # a browser and a server on a busy machine
 
 
 @pytest.fixture

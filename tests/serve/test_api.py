@@ -27,7 +27,7 @@ AT_TEN = "2026-01-05T10:00:00Z"
 
 
 def get(server: Server, path: str) -> bytes:
-    with urllib.request.urlopen(server.url + path, timeout=20) as answer:
+    with urllib.request.urlopen(server.url + path, timeout=120) as answer:
         return answer.read()
 
 
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 def asked(server: Server, path: str, host: str, method: str = "GET") -> Answer:
-    connection = http.client.HTTPConnection("127.0.0.1", int(server.port), timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", int(server.port), timeout=120)
     with closing(connection):
         connection.request(method, path, headers={"Host": host})
         with connection.getresponse() as answer:
@@ -152,7 +152,7 @@ def test_each_answer_has_the_security_headers_and_nothing_can_be_changed(orders:
 
 
 def test_events_begin_with_the_whole_and_go_on_with_what_changed(orders: str, serve: Serve) -> None:
-    with urllib.request.urlopen(serve(orders).url + "api/live", timeout=20) as events:
+    with urllib.request.urlopen(serve(orders).url + "api/live", timeout=120) as events:
         messages = (json.loads(line.removeprefix(b"data: ")) for line in events if line.startswith(b"data: "))
         first = next(messages)
         assert (first["full"], [p["name"] for p in first["producers"]]) == (True, ["Berlin", "Oslo"])

@@ -105,7 +105,7 @@ class Prometheus:
         self._server.start(command, lambda: "Server is ready" in self._server.log())
 
     def ask(self, what: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/api/v1/{what}", timeout=20) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{what}", timeout=120) as answer:
             return json.load(answer)["data"]
 
     def query(self, expression: str) -> list[Any]:

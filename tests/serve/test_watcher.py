@@ -18,7 +18,7 @@ from spark_rowtime.serve.watcher import Watcher
 def run(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """Runs it in a thread of its own: the browser of other tests has an event loop in this one."""
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(asyncio.wait_for(work(), 20))).result()
+        return pool.submit(lambda: asyncio.run(asyncio.wait_for(work(), 120))).result()
 
 
 def test_a_slow_reader_is_disconnected_and_others_go_on(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,10 @@
 """A module that creates a file when it is imported. No query may import it."""
 
 import tempfile
+import zlib
 from pathlib import Path
 
-MARK = Path(tempfile.gettempdir()) / "rowtime-test-imported"
+MARK = Path(tempfile.gettempdir()) / f"rowtime-{zlib.crc32(str(Path(__file__).parent).encode()):x}-imported"
 MARK.touch()
 
 

@@ -22,7 +22,7 @@ def said(program: str, folder: Path) -> Any:
     command = [sys.executable, "-m", program, str(folder)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment["SPARK_TESTING"] = "1"
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert ran.returncode == 0, ran.stderr
     return json.loads((folder / "said.json").read_text())
 

@@ -28,11 +28,11 @@ def test_one_source_waits_for_all_and_longer_the_longer_there_is_no_news(pipe: P
     queries: list[Watched] = []
     try:
         for frame in (read("lone"), read("one").union(read("two")), read("mixed").union(ticks)):
-            queries.append(Watched().start(frame))
-            queries[-1].step()
+            queries.append(watched := Watched().start(frame))
+            wait_for(lambda watched=watched: watched.batches, "a batch")  # a rate always has news
         queries.append(Watched().start(read("seldom"), every="1 second"))
         queries[-1].step()
-        wait_for(lambda: long("lone") and long("one", "two"), "long waits")
+        wait_for(lambda: long("lone") and long("one", "two") and asked(streams["mixed"]), "long waits")
         assert long("lone") == [("lone",)]
         assert long("one", "two") in ([("one", streams["two"])], [("two", streams["one"])])
         assert {question["seconds"] for question in asked(streams["mixed"])} == {0.005}

@@ -51,7 +51,7 @@ def test_hadoop_aws_reads_the_rows_that_python_reads(
         store.objects.remove([lost])
         url = store.objects.for_hadoop(lost)
     program = [sys.executable, "-m", "tests.spark.over_s3a", path, gone, str(tmp_path)]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr[-5000:]
     said = json.loads((tmp_path / "said.json").read_text())
     native, python = said["True"], said["False"]

@@ -16,7 +16,7 @@ SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 def submitted(*options: str) -> "subprocess.CompletedProcess[str]":
     command = [str(SUBMIT), "--master", "local[1]", *options, str(Path(__file__).with_name("submitted.py"))]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500, check=False)
 
 
 @pytest.mark.long

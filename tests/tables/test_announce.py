@@ -5,8 +5,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from click.testing import CliRunner
@@ -187,8 +187,9 @@ def test_killed_before_or_after_the_answer_no_hour_is_left_out(lake: Lake, serve
     threading.Thread(target=drain_on).start()
     codes = []
     while 0 not in codes:
+        server.victim = (pid := Queue[int]()).get
         with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as process:
-            server.victim = partial(getattr, process, "pid")
+            pid.put(process.pid)
             _, errors = process.communicate()
         codes.append(process.returncode)
         assert process.returncode in (0, -signal.SIGKILL), errors
