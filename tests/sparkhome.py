@@ -1,4 +1,4 @@
-"""A home of Spark with which the queries of the tests cost less: Spark's local files are those of tests/startup/java.
+"""A home of Spark with which the queries of the tests cost less: Spark's local files start no chmod.
 
 It is used if there is a compiler, and no SPARK_HOME.
 """
@@ -13,7 +13,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-JAVA = Path(__file__).parent / "startup" / "java"
+SOURCE = Path(__file__).parents[1] / "java-shim/src/main/java/sparkrowtime/support/LocalFiles.java"
+"""The class of the extension for the files of checkpoints. Here it is that of all local files."""
+SETTINGS = Path(__file__).parent / "startup" / "core-site.xml"
 
 
 def set_spark_home() -> None:
@@ -51,10 +53,10 @@ def _link(folder: Path, *entries: Path) -> None:
 
 
 def _add_local_files(jars: Path) -> None:
-    """Adds a jar with the classes of ``JAVA``, and the setting that names them."""
+    """Adds a jar with the class of ``SOURCE``, and the setting that names it."""
     with tempfile.TemporaryDirectory() as classes:
-        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", classes, *JAVA.glob("*.java")], check=True)
+        subprocess.run(["javac", "-cp", f"{jars}/*", "-d", classes, SOURCE], check=True)
         with zipfile.ZipFile(jars / "rowtime-tests.jar", "w") as jar:
-            for folder, kind in ((Path(classes), "*.class"), (JAVA, "*.xml")):
-                for file in folder.rglob(kind):
-                    jar.write(file, file.relative_to(folder))
+            jar.write(SETTINGS, SETTINGS.name)
+            for file in Path(classes).rglob("*.class"):
+                jar.write(file, file.relative_to(classes))

@@ -104,6 +104,16 @@ def never_registered(reader: str, readers: Iterable[str]) -> InvalidOptionError:
     )
 
 
+def unsynced(path: str) -> StoreUnavailableError:
+    """Returns the error for committing rows beside which the system could not bring others on the disk."""
+    return StoreUnavailableError(
+        f"The disk of {path} has refused rows, and may have dropped those of this commit with them. Nothing of this "
+        "commit was stored: send its rows again, and check the disk.",
+        path=path,
+        lacks=STAGED_ROWS,
+    )
+
+
 def staged_gone(path: str) -> StoreUnavailableError:
     """Returns the error for committing rows that ``gc`` removed after ``STAGED_RETENTION_MICROS`` without a commit."""
     return StoreUnavailableError(

@@ -28,34 +28,38 @@ import os, sys
 import spark_rowtime as rt
 from pyspark.sql import SparkSession, functions as F
 
-folder, files, manager = sys.argv[1:]
+folder, files, *managers = sys.argv[1:]
 os.umask(0o027)
-builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config(files, manager)
-rows = rt.configure(builder).getOrCreate().readStream.format("rowtime").load(f"{folder}/stream")
-writer = rows.groupBy(F.window("rowtime", "1 hour")).count().writeStream.format("noop")
-writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start().awaitTermination()
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+spark = rt.configure(builder).getOrCreate()
+for number, manager in enumerate(managers):
+    spark.conf.set(files, manager)
+    rows = spark.readStream.format("rowtime").load(f"{folder}/stream")
+    writer = rows.groupBy(F.window("rowtime", "1 hour")).count().writeStream.format("noop")
+    writer.option("checkpointLocation", f"{folder}/{number}").trigger(availableNow=True).start().awaitTermination()
 """
 
 
-def run(folder: Path, manager: str) -> list[str]:
-    """Runs a query; returns the arguments of the chmods that its checkpoint took."""
-    programs, log, checkpoint = folder / "programs", folder / "log", folder / "checkpoint"
-    programs.mkdir(parents=True)
-    checkpoint.mkdir()
-    checkpoint.chmod(0o2770)  # files of a folder that a group shares stay the group's
+def run(folder: Path, *managers: str) -> list[list[str]]:
+    """Runs a query with each; returns the arguments of the chmods that its checkpoint, the folder 0, 1 ..., took."""
+    programs, log = folder / "programs", folder / "log"
+    programs.mkdir()
     (programs / "chmod").write_text(CHMOD)
     (programs / "chmod").chmod(0o755)
+    for number in range(len(managers)):
+        (folder / str(number)).mkdir()
+        (folder / str(number)).chmod(0o2770)  # files of a folder that a group shares stay the group's
     rt.createStream(str(folder / "stream"), "rowtime TIMESTAMP NOT NULL")
     with rt.openSink(str(folder / "stream")) as sink:
         sink.sendRow(("2026-01-05T10:00:00Z",))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "CHMOD_LOG": str(log)}
     environment |= {"PATH_BEFORE": os.environ["PATH"], "PATH": f"{programs}:{os.environ['PATH']}"}
     environment["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # that of the tests starts no chmod either
-    command = [sys.executable, "-c", DRIVER, str(folder), FILES, manager]
+    command = [sys.executable, "-c", DRIVER, str(folder), FILES, *managers]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     said = log.read_text().splitlines() if log.exists() else []
-    return [line for line in said if f"{folder}/checkpoint" in line]
+    return [[line for line in said if f"{folder}/{number}" in line] for number in range(len(managers))]
 
 
 def modes(checkpoint: Path) -> dict[str, str]:
@@ -65,13 +69,12 @@ def modes(checkpoint: Path) -> dict[str, str]:
 
 
 def test_they_have_the_names_and_permissions_that_spark_gives_them(tmp_path: Path) -> None:
-    managers = {"ours": CHECKPOINT_FILES, "spark": OF_SPARK}
-    processes = {name: run(tmp_path / name, manager) for name, manager in managers.items()}
-    ours, theirs = (modes(tmp_path / name / "checkpoint") for name in processes)
-    assert "offsets/.0.crc" in ours
-    assert ours == theirs
-    assert not processes["ours"]
-    if not processes["spark"]:
+    ours, theirs = run(tmp_path, CHECKPOINT_FILES, OF_SPARK)
+    files = modes(tmp_path / "0")
+    assert "offsets/.0.crc" in files
+    assert files == modes(tmp_path / "1")
+    assert not ours
+    if not theirs:
         pytest.skip("Hadoop has its native library here")
 
 

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store import copy_store
 from spark_rowtime.store.base import Commit, StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
+from spark_rowtime.store.until import Limit
 from spark_rowtime.types.schema import stream_schema
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, read
 
@@ -51,6 +53,51 @@ def test_a_damaged_segment_is_named(open_here: Open, local_path: str, damage: st
         store.read(second)
     if damage != "gone":
         assert store.read(first) == batch(1, 2)
+
+
+def test_a_commit_syncs_its_trains_at_once(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, synced, sync = Writer(open_here(durability="power"), "a"), [], os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(fd), sync(fd)))
+    writer.send([1], [2], [3], floor=3)
+    assert len(synced) == 1
+    writer.send(floor=4)
+    assert len(synced) == 1, "a bound alone has no rows"
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(
+    open_here: Open, local_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is written anew, as one of a database or of a part of the log is: its segments are synced once each."""
+    writer, synced, sync = Writer(open_here(), "a"), [], os.fdatasync
+    writer.send([1], [2], [3], floor=3)
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), sync(fd)))
+    copy_store(local_path, str(tmp_path / "copy"), until=Limit(seq=4))
+    [file] = segments(str(tmp_path / "copy"))
+    assert synced == [file.stat().st_size]
+
+
+def test_what_a_sync_that_failed_may_have_dropped_is_not_committed(
+    open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the rows of the commit that failed, nor what another producer has staged beside them."""
+    store = open_here(durability="power")
+    one, other = Writer(store, "one"), Writer(store, "other")
+    one.send([1])
+    staged = other.commit([2])
+    with monkeypatch.context() as failing, pytest.raises(StoreUnavailableError, match=r"No space left.*Check the free"):
+        failing.setattr(os, "fdatasync", full)
+        one.send([3])
+    with pytest.raises(StoreUnavailableError, match="has refused rows, and may have dropped those of this commit"):
+        store.commit(staged)
+    other.number -= 1
+    other.send([4])
+    one.send([5], floor=5)
+    assert read(open_here()) == [1, 4, 5]
+    assert len(segments(local_path)) == 2, "nothing more is written where the disk has refused rows"
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_another_trains_bytes_are_not_taken_for_these(open_here: Open) -> None:

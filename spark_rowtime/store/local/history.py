@@ -96,6 +96,7 @@ def import_local(history: History, to: str) -> None:
         try:
             with closing(Catalog(folder / CATALOG, "power", BUSY_TIMEOUT)) as catalog, catalog.transaction("IMMEDIATE"):
                 _write(catalog, history, writer)
+                writer.sync()
         finally:
             writer.close()
 

@@ -54,7 +54,8 @@ class SegmentWriter:
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
     died is not marked. One that has another name elsewhere, too, is not claimed. An open segment is locked, so that it
     is not removed.
-    With ``durable``, the bytes are on the disk, not only in the page cache, when ``append`` returns.
+    With ``durable``, the bytes are on the disk, not only in the page cache, when ``sync`` returns: once for all trains
+    of a commit. If it fails, the system may have dropped them. Then nothing more is written into that segment.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -62,6 +63,7 @@ class SegmentWriter:
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
+        self._unsynced, self._failed = False, set[str]()
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -72,6 +74,22 @@ class SegmentWriter:
         self._reserve(offset + message.size)
         self._write(message)
         return Location(self._name, offset, message.size, crc32(message))
+
+    def sync(self) -> None:
+        """With ``durable``, waits until the disk has what was appended."""
+        if not self._unsynced:
+            return
+        try:
+            os.fdatasync(self._fd)
+        except OSError:
+            self._failed.add(self._name)
+            self.close_inherited()
+            raise
+        self._unsynced = False
+
+    def has_failed(self, segment: str) -> bool:
+        """Returns whether a sync of ``segment`` has failed, so that what was not yet committed may be gone."""
+        return segment in self._failed
 
     def holds(self, segment: str) -> bool:
         """Returns whether ``segment`` is the one that is open."""
@@ -105,7 +123,7 @@ class SegmentWriter:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
-        fd, self._fd = self._fd, -1
+        fd, self._fd, self._unsynced = self._fd, -1, False
         try:
             if os.fstat(fd).st_size > self._end:  # somebody may have cut it
                 os.ftruncate(fd, self._end)
@@ -116,8 +134,8 @@ class SegmentWriter:
                 mark(self._name, free)
 
     def close_inherited(self) -> None:
-        """Closes a forked child's descriptor, so that the lock of the segment is the parent's alone."""
-        fd, self._fd = self._fd, -1
+        """Closes the descriptor alone; in a forked child, so that the lock of the segment is the parent's."""
+        fd, self._fd, self._unsynced = self._fd, -1, False
         if fd >= 0:
             os.close(fd)
 
@@ -135,6 +153,7 @@ class SegmentWriter:
             os.ftruncate(self._fd, self._end)
 
     def _roll(self) -> None:
+        self.sync()
         self.close()
         self._reserved = 0
         if not self._claim():
@@ -171,8 +190,7 @@ class SegmentWriter:
                 if self._durable:
                     os.fsync(segments)
             except BaseException:
-                os.close(self._fd)
-                self._fd = -1
+                self.close_inherited()
                 remove(name, segments)
                 raise
 
@@ -185,9 +203,7 @@ class SegmentWriter:
         while rest:
             written = os.pwrite(self._fd, rest, at)
             rest, at = rest[written:], at + written
-        if self._durable:
-            os.fdatasync(self._fd)
-        self._end = at
+        self._end, self._unsynced = at, self._durable
 
 
 class SegmentReader:

@@ -48,7 +48,7 @@ from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segm
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
-from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone
+from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone, unsynced
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
@@ -185,16 +185,25 @@ class LocalStore(LedgerStore):
                 raise interrupted(self.path)
             self._staging = True
             try:
-                self._require_segment()
-                return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
-            except OSError:
-                self._uptime.ask()  # on a full disk nobody can write
-                self._catalog.require()  # the stream was renamed or deleted
-                raise
+                with self._writing():
+                    self._require_segment()
+                    return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
             finally:
                 self._staging = False
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Writes into the segment."""
+        try:
+            yield
+        except OSError:
+            self._uptime.ask()  # on a full disk nobody can write
+            self._catalog.require()  # the stream was renamed or deleted
+            raise
+
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
+        with self._guard, self._writing():
+            self._writer.sync()
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
@@ -214,6 +223,8 @@ class LocalStore(LedgerStore):
         if trains:
             self._require_segment()
         for segment in {train.location.segment for train in trains}:
+            if self._writer.has_failed(segment):
+                raise unsynced(self.path)
             if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
                 raise staged_gone(self.path)
 

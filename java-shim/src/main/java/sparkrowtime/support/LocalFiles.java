@@ -20,7 +20,7 @@ public final class LocalFiles extends LocalFileSystem {
   }
 
   /** Hadoop's settings, with this class if the path is a local one and they name no other. */
-  static Configuration in(Path path, Configuration hadoop) throws IOException {
+  public static Configuration in(Path path, Configuration hadoop) throws IOException {
     if (hadoop.get("fs.file.impl") != null || !"file".equals(path.getFileSystem(hadoop).getUri().getScheme())) {
       return hadoop;
     }
@@ -32,7 +32,7 @@ public final class LocalFiles extends LocalFileSystem {
   }
 
   /** Moves a file and its checksum, unless the name is taken. Returns false, and does nothing, where it has no links. */
-  boolean link(Path from, Path to) throws IOException {
+  public boolean link(Path from, Path to) throws IOException {
     try {
       Files.createLink(pathToFile(to).toPath(), pathToFile(from).toPath());
     } catch (java.nio.file.FileAlreadyExistsException taken) {
