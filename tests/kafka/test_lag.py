@@ -39,7 +39,7 @@ def test_a_partition_that_stands_lags_by_what_has_come_since(
         if lag(path).get(f"{topic}-0") == 7 and not seen:
             seen.append(7)
             kafka.send(topic, [{"value": str(n), "partition": 0} for n in range(10, 15)])
-        elif lag(path).get(f"{topic}-0") == 12:
+        elif lag(path) == {f"{topic}-0": 12, f"{topic}-1": 0}:
             raise rt.KafkaUnavailableError("the test has seen it")
 
     whole = Consumption._step
@@ -47,7 +47,7 @@ def test_a_partition_that_stands_lags_by_what_has_come_since(
     kafka.send(topic, [{"value": str(n), "partition": n // 10} for n in range(12)])
     with pytest.raises(rt.KafkaUnavailableError, match="has seen it"):
         read(kafka, path, topic, decoder=decode)
-    assert (seen, lag(path)) == ([7], {f"{topic}-0": 12, f"{topic}-1": 0})
+    assert seen == [7]
     shown = " ".join(CliRunner().invoke(main, ["describe", path]).output.split())
     assert "12 messages behind the end of its partition, at its last commit" in shown
     metrics = generate_latest(registry_of(Served([path]))).decode()
