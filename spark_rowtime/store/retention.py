@@ -105,10 +105,10 @@ def never_registered(reader: str, readers: Iterable[str]) -> InvalidOptionError:
 
 
 def unsynced(path: str) -> StoreUnavailableError:
-    """Returns the error for committing rows beside which the system could not bring others on the disk."""
+    """Returns the error for committing rows of which it is not known whether they are on the disk."""
     return StoreUnavailableError(
-        f"The disk of {path} has refused rows, and may have dropped those of this commit with them. Nothing of this "
-        "commit was stored: send its rows again, and check the disk.",
+        f"Rows that were written to {path} may not be on its disk: a sync of them has failed, or was interrupted. "
+        "Nothing of this commit was stored: send its rows again, and check the disk.",
         path=path,
         lacks=STAGED_ROWS,
     )

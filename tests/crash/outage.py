@@ -69,10 +69,11 @@ class Outage:
 
 
 def tell(pipe: Any, path: str) -> None:
-    """Writers with durability power, the first after one without; small trains and large ones, in new and old segments.
+    """Writers with durability power, the first after one without; trains of several kinds, in new and old segments.
 
-    Sends, for each commit, the seq after it, and what a loss of power would leave at two moments: before the
-    catalog commits, and after the call returns.
+    Small ones, large ones, several a commit, and one that is cut, since a row of it is late. Sends, for each commit,
+    the seq after it, and what a loss of power would leave at two moments: before the catalog commits, and after the
+    call returns.
     """
     outage, second = Outage(Path(path) / "segments"), 1.0
     moments: list[Any] = []
@@ -87,11 +88,12 @@ def tell(pipe: Any, path: str) -> None:
         store._catalog._db.set_trace_callback(note)
         for full in (store._writer._full, 1):
             store._writer._full = full
-            for count in (1, 5000):
+            for counts in ((1,), (5000,), (1, 5000, 1), ()):
                 moments.clear()
-                seq = writer.send([second + n / 1e6 for n in range(count)], floor=second).seq
+                trains = [[second + n / 1e6 for n in range(count)] for count in counts] or [[second, 0.5]]
+                seq = writer.send(*trains, floor=second).seq
                 if durability == "power":
-                    pipe.send((seq, [*moments, outage.left()]))
+                    pipe.send((seq, [moments[-1], outage.left()]))
                 second += 1
         store._writer._full = 256 << 20
         writer.send([second], floor=second)

@@ -20,7 +20,7 @@ def test_a_loss_of_power_at_or_after_a_commit(tmp_path: Path, tally: Callable[[s
     path, copy, line = tmp_path / "s", tmp_path / "copy", tally("loss of power (files as they were synced)")
     create_local(str(path), SCHEMA, StreamSettings())
     heard, code = Victim(outage.tell, str(path)).end()
-    assert (len(heard), code) == (8, 0)
+    assert (len(heard), code) == (16, 0)
     whole = open_local(str(path), durability="power")
     assert whole._catalog.execute("PRAGMA synchronous").fetchone() == (2,), "SQLite syncs at each commit"
     first = place(heard[0][0] - 1)

@@ -55,45 +55,80 @@ def test_a_damaged_segment_is_named(open_here: Open, local_path: str, damage: st
         assert store.read(first) == batch(1, 2)
 
 
-def test_a_commit_syncs_its_trains_at_once(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer, synced, sync = Writer(open_here(durability="power"), "a"), [], os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(fd), sync(fd)))
-    writer.send([1], [2], [3], floor=3)
-    assert len(synced) == 1
-    writer.send(floor=4)
-    assert len(synced) == 1, "a bound alone has no rows"
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths of the segments that were synced, at that time."""
+    found, sync = [], os.fdatasync
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (found.append(os.fstat(fd).st_size), sync(fd)))
+    return found
+
+
+def test_a_commit_syncs_its_trains_at_once(open_here: Open, local_path: str, synced: list[int]) -> None:
+    store = open_here(durability="power")
+    writer, other = Writer(store, "a"), Writer(store, "other")
+    writer.send([1])
+    synced.clear()
+    writer.send([2], [3], [4], floor=3)
+    assert synced == [segments(local_path)[0].stat().st_size]
+    other.commit([5])
+    writer.send(floor=6)
+    assert len(synced) == 1, "a bound alone waits for nobody's rows"
+
+
+def test_rows_that_another_has_staged_are_synced(open_here: Open, local_path: str, synced: list[int]) -> None:
+    staged = open_here().stage(batch(1))
+    store = open_here(durability="power")
+    writer = Writer(store, "a")
+    store.commit(replace(writer.commit(), trains=(staged,)))
+    assert synced == [segments(local_path)[0].stat().st_size]
 
 
 def test_a_copy_is_on_the_disk_before_it_has_its_name(
     open_here: Open, local_path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is written anew, as one of a database or of a part of the log is: its segments are synced once each."""
-    writer, synced, sync = Writer(open_here(), "a"), [], os.fdatasync
+    """One that is written anew, as one of a database or of a part of the log is: each segment is synced once."""
+    writer, sync, found, copy = Writer(open_here(), "a"), os.fdatasync, [], tmp_path / "copy"
     writer.send([1], [2], [3], floor=3)
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (synced.append(os.fstat(fd).st_size), sync(fd)))
-    copy_store(local_path, str(tmp_path / "copy"), until=Limit(seq=4))
-    [file] = segments(str(tmp_path / "copy"))
-    assert synced == [file.stat().st_size]
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (found.append((os.fstat(fd).st_size, copy.exists())), sync(fd)))
+    monkeypatch.setattr("spark_rowtime.store.local.history.full_segment", lambda _: 1)  # a train fills one
+    copy_store(local_path, str(copy), until=Limit(seq=4))
+    sizes = [file.stat().st_size for file in segments(str(copy))]
+    assert len(sizes) == 3
+    whole = [(size, False) for size in sizes]
+    assert [one for one in found if one in whole] == whole
 
 
+@pytest.mark.parametrize("how", ["fails", "interrupted", "fails as a segment is full"])
 def test_what_a_sync_that_failed_may_have_dropped_is_not_committed(
-    open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch
+    open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Neither the rows of the commit that failed, nor what another producer has staged beside them."""
     store = open_here(durability="power")
     one, other = Writer(store, "one"), Writer(store, "other")
     one.send([1])
     staged = other.commit([2])
-    with monkeypatch.context() as failing, pytest.raises(StoreUnavailableError, match=r"No space left.*Check the free"):
-        failing.setattr(os, "fdatasync", full)
-        one.send([3])
-    with pytest.raises(StoreUnavailableError, match="has refused rows, and may have dropped those of this commit"):
+    with monkeypatch.context() as failing:
+        failing.setattr(os, "fdatasync", interrupt if how == "interrupted" else full)
+        failing.setattr(store._writer, "_full", 1 if "full" in how else 1 << 20)
+        for _ in range(10):
+            with pytest.raises(KeyboardInterrupt if how == "interrupted" else StoreUnavailableError):
+                one.send([3])
+    with pytest.raises(StoreUnavailableError, match="may not be on its disk: a sync of them has failed, or was inter"):
         store.commit(staged)
     other.number -= 1
     other.send([4])
-    one.send([5], floor=5)
-    assert read(open_here()) == [1, 4, 5]
-    assert len(segments(local_path)) == 2, "nothing more is written where the disk has refused rows"
+    one.send([3], floor=5)
+    other.send([2])
+    assert read(open_here()) == [1, 4, 3, 2]
+    files = segments(local_path)
+    assert len(files) <= 2
+    if how == "fails":
+        with pa.ipc.open_stream(files[0]) as stream:
+            assert list(stream) == [batch(1), batch(4), batch(3), batch(2)], "what was in doubt is overwritten"
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def full(*_: object) -> None:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import sys
 from collections import OrderedDict
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +55,10 @@ class SegmentWriter:
     claims it; so many short-lived writers do not leave many small files. A segment whose writer
     died is not marked. One that has another name elsewhere, too, is not claimed. An open segment is locked, so that it
     is not removed.
-    With ``durable``, the bytes are on the disk, not only in the page cache, when ``sync`` returns: once for all trains
-    of a commit. If it fails, the system may have dropped them. Then nothing more is written into that segment.
+
+    Law (*power*; tests/crash/test_power.py): with ``durable``, what was appended, and the names of the files, are on
+    the disk, not only in the page cache, when ``sync`` returns. Where it raises, the system may have dropped what was
+    appended since the last one: that is in doubt, and after an error of the disk the next train overwrites it.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -63,7 +66,7 @@ class SegmentWriter:
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
-        self._unsynced, self._failed = False, set[str]()
+        self._unsynced, self._doubtful = list[Location](), set[Location]()
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -72,24 +75,42 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        self._write(message)
-        return Location(self._name, offset, message.size, crc32(message))
+        self._end = _write(self._fd, message, offset)
+        location = Location(self._name, offset, message.size, crc32(message))
+        if self._durable:
+            self._unsynced.append(location)
+        return location
 
-    def sync(self) -> None:
-        """With ``durable``, waits until the disk has what was appended."""
-        if not self._unsynced:
+    def sync(self, segments: Collection[str] = ()) -> None:
+        """With ``durable``, waits until the disk has what was appended, and ``segments``, whoever has written them."""
+        for other in segments if self._durable else ():
+            if not self.holds(other):
+                self._sync_closed(other)
+        self._doubtful.update(self._unsynced)  # first: what follows may be interrupted anywhere
+        asked, self._unsynced = self._unsynced, []
+        if not asked:
             return
+        end = self._end
         try:
             os.fdatasync(self._fd)
         except OSError:
-            self._failed.add(self._name)
-            self.close_inherited()
+            if self._end == end:  # no signal's handler has appended
+                self._end = asked[0].offset
             raise
-        self._unsynced = False
+        self._doubtful.difference_update(asked)
 
-    def has_failed(self, segment: str) -> bool:
-        """Returns whether a sync of ``segment`` has failed, so that what was not yet committed may be gone."""
-        return segment in self._failed
+    def is_in_doubt(self, location: Location) -> bool:
+        """Returns whether the disk may not have what was appended there, although a sync was asked for."""
+        return location in self._doubtful
+
+    def _sync_closed(self, name: str) -> None:
+        with folder(self._stream, SEGMENTS) as segments, suppress(FileNotFoundError):  # who reads it says so
+            fd = open_file(name, segments, os.O_RDONLY)
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+            os.fsync(segments)
 
     def holds(self, segment: str) -> bool:
         """Returns whether ``segment`` is the one that is open."""
@@ -123,7 +144,7 @@ class SegmentWriter:
         """Closes the open file, if any, and marks it as free if it is not full."""
         if self._fd < 0:
             return
-        fd, self._fd, self._unsynced = self._fd, -1, False
+        fd, self._fd = self._fd, -1
         try:
             if os.fstat(fd).st_size > self._end:  # somebody may have cut it
                 os.ftruncate(fd, self._end)
@@ -134,8 +155,8 @@ class SegmentWriter:
                 mark(self._name, free)
 
     def close_inherited(self) -> None:
-        """Closes the descriptor alone; in a forked child, so that the lock of the segment is the parent's."""
-        fd, self._fd, self._unsynced = self._fd, -1, False
+        """Closes a forked child's descriptor, so that the lock of the segment is the parent's alone."""
+        fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
@@ -183,27 +204,31 @@ class SegmentWriter:
     def _create(self, name: str) -> None:
         with folder(self._stream, SEGMENTS) as segments:
             fd = make_file(name, segments)
-            self._begin(fd, name, os.fstat(fd))
             try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX)
-                self._write(self._header)
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                _write(fd, self._header, 0)
                 if self._durable:
+                    os.fdatasync(fd)
                     os.fsync(segments)
+                self._begin(fd, name, os.fstat(fd))
             except BaseException:
-                self.close_inherited()
+                self._fd = -1
+                os.close(fd)
                 remove(name, segments)
                 raise
 
     def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
-        self._fd, self._name, self._end = fd, name, found.st_size
         self._file, self._inode = str(self._stream / SEGMENTS / name), (found.st_dev, found.st_ino)
+        self._fd, self._name, self._end = fd, name, found.st_size  # last: what came before may be interrupted
 
-    def _write(self, message: pa.Buffer) -> None:
-        rest, at = memoryview(message), self._end
-        while rest:
-            written = os.pwrite(self._fd, rest, at)
-            rest, at = rest[written:], at + written
-        self._end, self._unsynced = at, self._durable
+
+def _write(fd: int, message: pa.Buffer, at: int) -> int:
+    """Returns the offset behind the message."""
+    rest = memoryview(message)
+    while rest:
+        written = os.pwrite(fd, rest, at)
+        rest, at = rest[written:], at + written
+    return at
 
 
 class SegmentReader:

@@ -202,8 +202,9 @@ class LocalStore(LedgerStore):
             raise
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        with self._guard, self._writing():
-            self._writer.sync()
+        if commit.trains:
+            with self._guard, self._writing():
+                self._writer.sync({train.location.segment for train in commit.trains})
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
@@ -222,9 +223,9 @@ class LocalStore(LedgerStore):
     def _require_staged(self, trains: Sequence[Staged]) -> None:
         if trains:
             self._require_segment()
+        if any(self._writer.is_in_doubt(train.location) for train in trains):
+            raise unsynced(self.path)
         for segment in {train.location.segment for train in trains}:
-            if self._writer.has_failed(segment):
-                raise unsynced(self.path)
             if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
                 raise staged_gone(self.path)
 
