@@ -72,8 +72,8 @@ def tell(pipe: Any, path: str) -> None:
     """Writers with durability power, the first after one without; trains of several kinds, in new and old segments.
 
     Small ones, large ones, several a commit, and one that is cut, since a row of it is late. Sends, for each commit,
-    the seq after it, and what a loss of power would leave at two moments: before the catalog commits, and after the
-    call returns.
+    the seq after it, whether it is whole, and what a loss of power would leave at two moments: before the catalog
+    commits, and after the call returns. One that is cut has had a transaction that looked at it alone.
     """
     outage, second = Outage(Path(path) / "segments"), 1.0
     moments: list[Any] = []
@@ -93,7 +93,7 @@ def tell(pipe: Any, path: str) -> None:
                 trains = [[second + n / 1e6 for n in range(count)] for count in counts] or [[second, 0.5]]
                 seq = writer.send(*trains, floor=second).seq
                 if durability == "power":
-                    pipe.send((seq, [moments[-1], outage.left()]))
+                    pipe.send((seq, bool(counts), [*moments, outage.left()]))
                 second += 1
         store._writer._full = 256 << 20
         writer.send([second], floor=second)

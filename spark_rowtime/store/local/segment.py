@@ -58,7 +58,8 @@ class SegmentWriter:
 
     Law (*power*; tests/crash/test_power.py): with ``durable``, what was appended, and the names of the files, are on
     the disk, not only in the page cache, when ``sync`` returns. Where it raises, the system may have dropped what was
-    appended since the last one: that is in doubt, and after an error of the disk the next train overwrites it.
+    appended since the last one: that is in doubt, and nobody may commit it. It stays in the file: to overwrite it would
+    need to know that nobody has committed what comes behind it, as a signal's handler may have.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -75,10 +76,10 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        self._end = _write(self._fd, message, offset)
         location = Location(self._name, offset, message.size, crc32(message))
-        if self._durable:
+        if self._durable:  # before it is written: a signal's handler may sync at any point
             self._unsynced.append(location)
+        self._end = _write(self._fd, message, offset)
         return location
 
     def sync(self, segments: Collection[str] = ()) -> None:
@@ -88,16 +89,9 @@ class SegmentWriter:
                 self._sync_closed(other)
         self._doubtful.update(self._unsynced)  # first: what follows may be interrupted anywhere
         asked, self._unsynced = self._unsynced, []
-        if not asked:
-            return
-        end = self._end
-        try:
+        if asked:
             os.fdatasync(self._fd)
-        except OSError:
-            if self._end == end:  # no signal's handler has appended
-                self._end = asked[0].offset
-            raise
-        self._doubtful.difference_update(asked)
+            self._doubtful.difference_update(asked)
 
     def is_in_doubt(self, location: Location) -> bool:
         """Returns whether the disk may not have what was appended there, although a sync was asked for."""
@@ -193,13 +187,18 @@ class SegmentWriter:
         fd = open_locked(name, segments)
         if fd is None:
             return False
-        found = os.fstat(fd)
-        if found.st_nlink == 1 and os.pread(fd, self._header.size, 0) == self._header:
-            self._begin(fd, name, found)
-            return True
-        mark(name, free)
-        os.close(fd)
-        return False
+        try:
+            found = os.fstat(fd)
+            if found.st_nlink == 1 and os.pread(fd, self._header.size, 0) == self._header:
+                if self._durable:
+                    os.fdatasync(fd)
+                self._begin(fd, name, found)
+                return True
+            mark(name, free)
+            return False
+        finally:
+            if self._fd != fd:
+                os.close(fd)
 
     def _create(self, name: str) -> None:
         with folder(self._stream, SEGMENTS) as segments:
