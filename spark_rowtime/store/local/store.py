@@ -44,7 +44,7 @@ from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
+from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
@@ -202,9 +202,10 @@ class LocalStore(LedgerStore):
             raise
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        if commit.trains:
+        if commit.trains:  # that of a commit which is repeated may be elsewhere
+            places = [train.location for train in commit.trains if isinstance(train.location, Location)]
             with self._guard, self._writing():
-                self._writer.sync({train.location.segment for train in commit.trains})
+                self._writer.sync({place.segment for place in places})
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
