@@ -414,7 +414,7 @@ class StoreUnavailableError(RowtimeError):
     - ``pid``: the id of that process.
     - ``lacks``: "privilege" if the user of the database may not do this; "write permission" if this user may only read
       the directory; "lock" if another client of the database keeps the stream locked; "staged rows" if the rows of the
-      commit were removed, since nobody committed them for a day.
+      commit were removed, since nobody committed them for a day, or may not be on the disk, since a sync has failed.
     """
 
 

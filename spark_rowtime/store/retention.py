@@ -17,7 +17,7 @@ UNRELEASED = "the bound has not released it"
 STAGED_RETENTION_MICROS = 86_400_000_000
 """How long staged bytes are kept without a commit: a day, since a Spark batch may still commit them."""
 STAGED_ROWS = "staged rows"
-"""What the stream lacks, in the values of the error, where such bytes were removed before the commit."""
+"""What the stream lacks, in the values of the error, where such bytes were removed, or may not be on the disk."""
 
 
 HELD_MICROS = 30 * 86_400_000_000

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -98,22 +97,41 @@ def test_a_free_segment_is_on_the_disk_before_it_grows(open_here: Open, local_pa
     assert [file] == segments(local_path)
 
 
-def test_a_signals_handler_syncs_in_the_middle_of_an_append(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its sync fails. What was being written is in doubt then; it has been written, or will be."""
-    store = open_here(durability="power")
-    writer, write = Writer(store, "a"), segment._write
+def test_a_signals_handler_neither_stages_nor_commits_rows_in_the_middle_of_either(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sync would count for bytes that are not yet written. A bound alone it may send."""
+    store, sync, write = open_here(durability="power"), os.fdatasync, segment._write
+    writer, other, quiet = (Writer(store, name) for name in ("a", "other", "quiet"))
     writer.send([1])
+    staged, refused = other.commit([2]), []
 
-    def written(*given: Any) -> int:
-        end = write(*given)
-        with monkeypatch.context() as failing, pytest.raises(OSError, match="No space"):
-            failing.setattr(os, "fdatasync", full)
-            store._writer.sync()
-        return end
+    def handle() -> None:
+        for call in (lambda: store.stage(batch(3)), lambda: store.commit(staged)):
+            with pytest.raises(StoreUnavailableError, match="by a signal's handler"):
+                call()
+        quiet.send(floor=len(refused))
+        refused.append(True)
 
     with monkeypatch.context() as handled:
-        handled.setattr(segment, "_write", written)
-        commit = writer.commit([2])
+        handled.setattr(segment, "_write", lambda *given: (handle(), write(*given))[1])
+        handled.setattr(os, "fdatasync", lambda fd: (handle(), sync(fd)))
+        writer.send([4])
+    assert len(refused) == 2, "when it was staged, and when it was synced"
+    store.commit(staged)
+    assert read(open_here()) == [1, 4, 2]
+
+
+def test_a_failed_sync_of_what_others_have_written_is_remembered(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system tells of it once. A file that is opened later knows nothing."""
+    staged = open_here().stage(batch(1))
+    store = open_here(durability="power")
+    commit = replace(Writer(store, "a").commit(), number=1, trains=(staged,))
+    with monkeypatch.context() as failing, pytest.raises(StoreUnavailableError, match="No space left"):
+        failing.setattr(os, "fdatasync", full)
+        store.commit(commit)
     with pytest.raises(StoreUnavailableError, match="may not be on its disk"):
         store.commit(commit)
 

@@ -58,8 +58,7 @@ class SegmentWriter:
 
     Law (*power*; tests/crash/test_power.py): with ``durable``, what was appended, and the names of the files, are on
     the disk, not only in the page cache, when ``sync`` returns. Where it raises, the system may have dropped what was
-    appended since the last one: that is in doubt, and nobody may commit it. It stays in the file: to overwrite it would
-    need to know that nobody has committed what comes behind it, as a signal's handler may have.
+    appended since the last one: that is in doubt, and the store of this writer commits none of it.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
@@ -67,7 +66,8 @@ class SegmentWriter:
         self._header, self._full, self._durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
-        self._unsynced, self._doubtful = list[Location](), set[Location]()
+        self._unsynced, self._doubtful = list[Location](), set[Location | str]()
+        """Those that are in doubt, and the names of the segments that are, whoever has written them."""
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -76,10 +76,10 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        location = Location(self._name, offset, message.size, crc32(message))
-        if self._durable:  # before it is written: a signal's handler may sync at any point
-            self._unsynced.append(location)
         self._end = _write(self._fd, message, offset)
+        location = Location(self._name, offset, message.size, crc32(message))
+        if self._durable:
+            self._unsynced.append(location)
         return location
 
     def sync(self, segments: Collection[str] = ()) -> None:
@@ -95,16 +95,24 @@ class SegmentWriter:
 
     def is_in_doubt(self, location: Location) -> bool:
         """Returns whether the disk may not have what was appended there, although a sync was asked for."""
-        return location in self._doubtful
+        return location in self._doubtful or location.segment in self._doubtful
 
     def _sync_closed(self, name: str) -> None:
         with folder(self._stream, SEGMENTS) as segments, suppress(FileNotFoundError):  # who reads it says so
             fd = open_file(name, segments, os.O_RDONLY)
             try:
-                os.fdatasync(fd)
+                self._sync_whole(fd, name)
             finally:
                 os.close(fd)
             os.fsync(segments)
+
+    def _sync_whole(self, fd: int, name: str) -> None:
+        """Syncs a segment that others may have written. The system tells of an error once, so it is noted."""
+        try:
+            os.fdatasync(fd)
+        except OSError:
+            self._doubtful.add(name)
+            raise
 
     def holds(self, segment: str) -> bool:
         """Returns whether ``segment`` is the one that is open."""
@@ -191,7 +199,7 @@ class SegmentWriter:
             found = os.fstat(fd)
             if found.st_nlink == 1 and os.pread(fd, self._header.size, 0) == self._header:
                 if self._durable:
-                    os.fdatasync(fd)
+                    self._sync_whole(fd, name)
                 self._begin(fd, name, found)
                 return True
             mark(name, free)

@@ -92,7 +92,7 @@ class LocalStore(LedgerStore):
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
-        self._staging = False
+        self._is_writing = False
         self._sharers = Sharers()
         for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
@@ -180,26 +180,24 @@ class LocalStore(LedgerStore):
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
-        with self._guard:
-            if self._staging:
-                raise interrupted(self.path)
-            self._staging = True
-            try:
-                with self._writing():
-                    self._require_segment()
-                    return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
-            finally:
-                self._staging = False
+        with self._guard, self._writing():
+            self._require_segment()
+            return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Writes into the segment."""
+        """Writes the segment. Refused within itself, as in a signal's handler."""
+        if self._is_writing:
+            raise interrupted(self.path)
+        self._is_writing = True
         try:
             yield
         except OSError:
             self._uptime.ask()  # on a full disk nobody can write
             self._catalog.require()  # the stream was renamed or deleted
             raise
+        finally:
+            self._is_writing = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         if commit.trains:  # that of a commit which is repeated may be elsewhere
