@@ -1,10 +1,7 @@
 """A module that creates a file when it is imported. No query may import it."""
 
-import tempfile
-import zlib
-from pathlib import Path
+from tests.spark.import_mark import MARK
 
-MARK = Path(tempfile.gettempdir()) / f"rowtime-{zlib.crc32(str(Path(__file__).parent).encode()):x}-imported"
 MARK.touch()
 
 

@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-import tempfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,10 +11,9 @@ from pyspark.sql import SparkSession
 
 import spark_rowtime as rt
 from spark_rowtime.spark.session import ADAPTERS_VARIABLE
+from tests.spark.import_mark import MARK
 from tests.spark.query_output import refused
 from tests.sparksession import wait_for
-
-MARK = Path(tempfile.gettempdir()) / f"rowtime-{zlib.crc32(str(Path(__file__).parent).encode()):x}-imported"
 
 
 def table(kind: str, adapter: str) -> Callable[[SparkSession, str], object]:

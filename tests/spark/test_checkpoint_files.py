@@ -85,7 +85,7 @@ class Files:
         self._jvm: Any = spark._jvm
         self._folder = self._jvm.org.apache.hadoop.fs.Path(f"file:{folder}")
         hadoop = self._jvm.org.apache.hadoop.conf.Configuration(spark._jsc.hadoopConfiguration())
-        hadoop.unset("fs.file.impl")  # a class of the tests
+        hadoop.unset("fs.file.impl")  # which tests/sparkhome.py sets
         self._manager = self._jvm.sparkrowtime.support.CheckpointFiles(self._folder, hadoop)
 
     def written(self, text: str, *, overwrites: bool) -> Any:

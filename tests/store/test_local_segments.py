@@ -130,7 +130,7 @@ def test_a_failed_sync_of_what_others_have_written_is_remembered(
     store = open_here(durability="power")
     commit = replace(Writer(store, "a").commit(), number=1, trains=(staged,))
     with monkeypatch.context() as failing, pytest.raises(StoreUnavailableError, match="No space left"):
-        failing.setattr(os, "fdatasync", full)
+        failing.setattr(os, "fdatasync", no_room)
         store.commit(commit)
     with pytest.raises(StoreUnavailableError, match="may not be on its disk"):
         store.commit(commit)
@@ -161,7 +161,7 @@ def test_what_a_sync_that_failed_may_have_dropped_is_not_committed(
     one.send([1])
     staged = other.commit([2])
     with monkeypatch.context() as failing:
-        failing.setattr(os, "fdatasync", interrupt if how == "interrupted" else full)
+        failing.setattr(os, "fdatasync", interrupt if how == "interrupted" else no_room)
         failing.setattr(store._writer, "_full", 1 if "full" in how else 1 << 20)
         for _ in range(10):
             with pytest.raises(KeyboardInterrupt if how == "interrupted" else StoreUnavailableError):
@@ -178,10 +178,6 @@ def test_what_a_sync_that_failed_may_have_dropped_is_not_committed(
 
 def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
-
-
-def full(*_: object) -> None:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_another_trains_bytes_are_not_taken_for_these(open_here: Open) -> None:

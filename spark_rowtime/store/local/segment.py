@@ -83,8 +83,8 @@ class SegmentWriter:
         return location
 
     def sync(self, segments: Collection[str] = ()) -> None:
-        """With ``durable``, waits until the disk has what was appended, and ``segments``, whoever has written them."""
-        for other in segments if self._durable else ():
+        """Waits until the disk has what was appended ``durable``, and ``segments``, whoever has written them."""
+        for other in segments:
             if not self.holds(other):
                 self._sync_closed(other)
         self._doubtful.update(self._unsynced)  # first: what follows may be interrupted anywhere

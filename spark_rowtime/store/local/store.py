@@ -200,10 +200,8 @@ class LocalStore(LedgerStore):
             self._is_writing = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        if commit.trains:  # that of a commit which is repeated may be elsewhere
-            places = [train.location for train in commit.trains if isinstance(train.location, Location)]
-            with self._guard, self._writing():
-                self._writer.sync({place.segment for place in places})
+        if commit.trains and self._catalog.durability == "power":
+            self._sync(commit.trains)
         with self._transaction():
             page = self._page()
             made = self._ledger(page).commit(commit, cuts)
@@ -211,6 +209,11 @@ class LocalStore(LedgerStore):
         if isinstance(made, Receipt):
             self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
+
+    def _sync(self, trains: Sequence[Staged]) -> None:
+        """Waits until the disk has the rows. Those of a commit that is repeated may be in another kind of store."""
+        with self._guard, self._writing():
+            self._writer.sync({train.location.segment for train in trains if isinstance(train.location, Location)})
 
     def _require_segment(self) -> None:
         """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
