@@ -387,11 +387,12 @@ class ProducerFencedError(RowtimeError):
 class StoreCorruptError(RowtimeError):
     """Bytes on disk fail their check: the stream's files do not hold what was written.
 
-    ``rowtime check STREAM`` reports what is still readable.
+    ``rowtime check STREAM`` reports what is still readable. Of a table: a commit by others is none of its format, or
+    has a bound that is no time.
 
     ``values`` has those of these that the message is about:
 
-    - ``path``: the path of the stream.
+    - ``path``: the path of the stream, or the table.
     - ``file``: the path of the file.
     - ``object``: the URL of the object that has the rows.
     - ``offset``: the position of the train in the file, in bytes.

@@ -1,12 +1,15 @@
 """The properties of a table's commit: the bound that follows its rows, and the position or batch at its end."""
 
+import re
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import InvalidOptionError, StoreCorruptError
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros, to_micros
 
 BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
@@ -22,6 +25,7 @@ QUERY_STATUS = "rowtime.account"
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
 KEYS = (BOUND, STRICT, FIRST, LAST, POSITION, QUERY, BATCH)
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 
 def bound_properties(bound: RowtimeBound | None) -> dict[str, str]:
@@ -48,6 +52,34 @@ def exact_bound(t: object, strict: bool) -> RowtimeBound:
 def marked(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of spark-rowtime among those of a commit; empty if it made none of them."""
     return {key: str(properties[key]) for key in KEYS if key in properties}
+
+
+def require_times(properties: Mapping[str, str], target: str, place: str) -> None:
+    """Raises StoreCorruptError if a time in a commit has another form than Java's ``Instant`` takes, too.
+
+    Others may write bounds, and each reader has to understand the same, or none. ``place``: of the commit in the table.
+    """
+    for key in (BOUND, FIRST, LAST):
+        if key in properties and not _is_time(properties[key]):
+            raise StoreCorruptError(
+                f"In {place} of {target}, {key} is {short_repr(properties[key])}, which is no time after 1970 in ISO "
+                "8601 with seconds and a zone, such as 2026-01-05T10:00:00Z. So up to where the table is complete is "
+                "not known. Let the writer of that commit make another one, with a time of this form.",
+                path=target,
+            )
+
+
+def batch_in(properties: Mapping[str, str]) -> int:
+    """The number of the batch in a commit's properties; -1 if there is none."""
+    batch = properties.get(BATCH, "")
+    return int(batch) if re.fullmatch("[0-9]{1,18}", batch) else -1
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return bool(_TIME.fullmatch(text) and to_micros(text))
+    except InvalidOptionError:
+        return False
 
 
 def extent_properties(rows: pa.Table | pa.RecordBatch, before: Mapping[str, str]) -> dict[str, str]:

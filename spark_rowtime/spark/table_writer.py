@@ -17,6 +17,7 @@ from spark_rowtime.drain.properties import (
     QUERY,
     QUERY_STATUS,
     STRICT,
+    batch_in,
     bound_in,
     bound_properties,
 )
@@ -116,7 +117,7 @@ def _require_ours(table: Table, query: str) -> None:
 
 def _require_not_set_back(table: Table, done: int | None, query: str) -> None:
     """A query does not send batches again that it has done, so those that were taken out of the table stay away."""
-    there = int(table.properties.get(BATCH, -1))
+    there = batch_in(table.properties)
     if done is None or done <= there or table.hasForgotten:
         return
     state = f"batch {there} is the last that is in it" if there >= 0 else "none is in it"

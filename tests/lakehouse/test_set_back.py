@@ -128,6 +128,7 @@ def test_a_clone_has_no_bound_and_one_over_the_table_is_refused(orders: Orders, 
     orders.put(("10:10", "a"), bound="10:10")
     copy = f"delta.`{tmp_path}/copy`"
     spark.sql(f"CREATE TABLE {copy} SHALLOW CLONE delta.`{orders.path}`")
+    assert rt.readTableBound(f"delta:{tmp_path}/copy") is None
     cloned = spark.readStream.format("delta").load(str(tmp_path / "copy"))
     with orders.observed(rt.punctuate(cloned, "ts"), "copy") as query:
         assert query.step() == [("10:10", "a")]

@@ -1,13 +1,13 @@
 """A Delta Lake table, through the library ``deltalake``."""
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 
 from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY, QUERY_STATUS
-from spark_rowtime.drain.tables.delta_log import RESTORE, in_sight
+from spark_rowtime.drain.tables.delta_commit import DeltaCommit
+from spark_rowtime.drain.tables.delta_log import DeltaLog, in_sight
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
@@ -15,8 +15,6 @@ from spark_rowtime.types.extras import import_extra
 
 _DRAIN = "rowtime.drain"
 """The application of a drain's transaction. Its version is the number of the drain's commits."""
-_HISTORY = (1, 100, None)
-"""How many commits are looked through for the last one by spark-rowtime, in turn; None: all that the log has."""
 _ALL_FEATURES = {"delta.minWriterVersion": "7"}
 """A table with TIMESTAMP_NTZ lists its features. Without this, deltalake 1.6 leaves out the one of NOT NULL columns,
 and Spark refuses the table."""
@@ -35,11 +33,12 @@ class DeltaTable(Table):
         if schema is not None:
             self._make(self._path, schema)
         self._table = self._opened()
+        self._log = DeltaLog(target, self._table.table_uri)
         self._id = self._table.metadata().id
         self._forgotten = False
         """Whether the log no longer has the commits of a query that wrote to the table, and it was not set back."""
-        self._in_sight: Mapping[str, Any] | None = None
-        """The last commit by spark-rowtime, as the history has it, with what a query has said in it."""
+        self._in_sight: DeltaCommit | None = None
+        """The last commit by spark-rowtime."""
         self.properties = self._last()
         if schema is not None:
             require_same(target, schema, self.schema)
@@ -52,8 +51,8 @@ class DeltaTable(Table):
     @property
     def last(self) -> LastCommit | None:
         """The last commit by spark-rowtime that led to the rows which a reader sees; None if it is not there."""
-        said = self._in_sight
-        return None if said is None else LastCommit(said["timestamp"] * 1000, said.get(QUERY_STATUS))
+        commit = self._in_sight
+        return None if commit is None else LastCommit(commit.time, commit.said.get(QUERY_STATUS))
 
     @property
     def schema(self) -> pa.Schema:
@@ -74,7 +73,7 @@ class DeltaTable(Table):
         """The table as it is now, or as it was at a version."""
         try:
             return self._library.DeltaTable(self._path, version)
-        except self._library.exceptions.TableNotFoundError as error:
+        except self._library.exceptions.DeltaError as error:
             raise _unavailable(self.target, error) from error
 
     def _make(self, path: str, schema: pa.Schema) -> None:
@@ -126,8 +125,8 @@ class DeltaTable(Table):
         now, version = self._opened(), self._table.version() + 1
         if now.metadata().id != self._id or now.version() < version:
             return None
-        commit = now.history(now.version() - version + 1)[-1]
-        return self._opened(version) if commit.get(COMMIT) == mark and commit["version"] == version else None
+        commit = self._log.commit(version)
+        return self._opened(version) if commit is not None and commit.said.get(COMMIT) == mark else None
 
     def _reload(self) -> dict[str, str]:
         self._table = self._opened()
@@ -145,13 +144,10 @@ class DeltaTable(Table):
         return table.transaction_version(_DRAIN) or 0
 
     def _last(self) -> dict[str, str]:
-        version = self._table.version()
-        for most in _HISTORY:
-            commits = self._table.history(most)
-            found, missing, self._in_sight = in_sight(self.target, commits, version)
-            if missing is None:
-                return found
-        self._forgotten = not any(commit.get("operation") == RESTORE for commit in commits)
+        found, self._in_sight, missing, went_back = in_sight(self.target, self._log, self._table.version())
+        if missing is None:
+            return found
+        self._forgotten = not went_back
         if self._commits(self._table):
             raise DataLostError(
                 f"{self.target} has been drained into, but its log no longer has the commit with the position "

@@ -1,96 +1,91 @@
 """Which commit of a Delta log the rows that a reader sees belong to, where the table was set back or replaced."""
 
-import json
-from collections.abc import Iterable, Mapping
+import io
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import BATCH, QUERY, marked
-from spark_rowtime.errors import DataLostError
+from spark_rowtime.drain.properties import marked, require_times
+from spark_rowtime.drain.tables.delta_commit import DeltaCommit
+from spark_rowtime.errors import DataLostError, StoreUnavailableError
+from spark_rowtime.types.extras import import_extra
 
-RESTORE, _WHOLE = "RESTORE", (None, "", "[]")
-"""The operation that sets a table back; what Spark and deltalake call the predicate of a write of all rows."""
+_BUFFER = 1 << 16
+"""How many bytes of a commit are read at once; what a commit says is most often at its beginning."""
+
+
+class DeltaLog:
+    """The commits of a table, each the file of its version, which is read where the library reads the table.
+
+    The history of ``deltalake`` has no versions of its own: it counts, and a commit without ``commitInfo`` does not
+    count there.
+    """
+
+    def __init__(self, target: str, uri: str) -> None:
+        self._target = target
+        self._files: Any = import_extra("deltalake.fs", "delta", target).DeltaStorageHandler(uri)
+
+    def commit(self, version: int) -> DeltaCommit | None:
+        """The commit of a version; None if its file is not there any more: a log is cleaned up from its beginning."""
+        try:
+            with io.BufferedReader(self._files.open_input_file(f"_delta_log/{version:020}.json"), _BUFFER) as lines:
+                return DeltaCommit.of(self._target, version, lines)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StoreUnavailableError(f"{self._target} cannot be read: {error}", path=self._target) from error
 
 
 class InSight(NamedTuple):
     """What a log tells of the rows that a reader sees.
 
-    ``properties`` are those of the last commit by spark-rowtime that led to them; empty without one. ``missing`` is the
-    version that would have to be looked at to know more; None where the log has all that is needed. ``commit`` is that
-    commit as the history has it, with what a query has said in it.
+    ``properties`` are those of ``commit``, the last one by spark-rowtime that led to them; empty without one.
+    ``missing`` is the version that would have to be looked at to know more; None where the log has all that is needed.
+    ``wentBack``: whether a RESTORE was passed on the way.
     """
 
     properties: dict[str, str]
-    missing: int | None
-    commit: Mapping[str, Any] | None = None
+    commit: DeltaCommit | None = None
+    missing: int | None = None
+    wentBack: bool = False
 
 
-def in_sight(target: str, commits: Iterable[Mapping[str, Any]], version: int) -> InSight:
-    """Walks back from ``version``; ``commits`` are the newest of the log, newest first.
+def in_sight(target: str, log: DeltaLog, version: int) -> InSight:
+    """Walks back from ``version``, and reads only the commits on its way.
 
     A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Raises
     DataLostError where a position lies behind a commit after which nobody knows which rows are there.
     """
-    wanted, replaced = version, None
-    for commit in commits:
-        if commit["version"] > wanted:
-            continue
-        if commit["version"] < wanted:
-            break
-        if found := marked(said := _said(commit)):
+    replaced, went_back = None, False
+    while version >= 0:
+        commit = log.commit(version)
+        if commit is None:
+            return InSight({}, missing=version, wentBack=went_back)
+        if found := marked(commit.said):
             _require_not_replaced(target, replaced)
-            return InSight(found, None, said)
-        if wanted > 0:
-            replaced = replaced or (commit if _replaces(commit) else None)
-            wanted = _restored(target, commit) if commit.get("operation") == RESTORE else wanted - 1
-        else:
-            return InSight({}, None)
-    return InSight({}, wanted)
+            require_times(found, target, f"version {version}")
+            return InSight(found, commit)
+        replaced = replaced or (commit if commit.replaces else None)
+        went_back = went_back or commit.isRestore
+        version = _restored(target, commit) if commit.isRestore else version - 1
+    return InSight({})
 
 
-def _said(commit: Mapping[str, Any]) -> dict[str, Any]:
-    """A commit with its properties, as ``DeltaCommit`` has them.
-
-    Those of a query with Delta's own sink are in its ``userMetadata``, and count in the commit of the batch that they
-    name: any statement of a session inherits the setting for it.
-    """
-    try:
-        given = json.loads(commit.get("userMetadata") or "{}")
-    except ValueError:
-        given = {}
-    batch = commit.get("operationParameters", {})
-    is_of_batch = isinstance(given, dict) and QUERY in given and given[QUERY] == batch.get("queryId")
-    of_sink = given if is_of_batch and given.get(BATCH) == batch.get("epochId") else {}
-    return {**of_sink, **commit}
-
-
-def _restored(target: str, commit: Mapping[str, Any]) -> int:
-    version = commit.get("operationParameters", {}).get("version")
+def _restored(target: str, commit: DeltaCommit) -> int:
+    version = commit.restored
     if version is not None:
-        return int(version)
+        return version
     raise DataLostError(
-        f"{target} was set back by RESTORE to a time (version {commit['version']} of its log), and the log does not "
+        f"{target} was set back by RESTORE to a time (version {commit.version} of its log), and the log does not "
         "say which version that was; so the position and the bound of its rows are not known. Say it by number, which "
         "changes no row if it is the same: RESTORE TABLE ... TO VERSION AS OF n.",
         path=target,
     )
 
 
-def _replaces(commit: Mapping[str, Any]) -> bool:
-    """Whether a commit by others put other rows in the place of all that were there."""
-    parameters = commit.get("operationParameters", {})
-    if "REPLACE TABLE" in str(commit.get("operation")) or commit.get("operation") == "CLONE":
-        return True
-    if commit.get("operation") == "STREAMING UPDATE" and parameters.get("outputMode") == "Complete":
-        return True
-    whole = parameters.get("predicate") in _WHOLE and parameters.get("isDynamicPartitionOverwrite") in (None, "false")
-    return commit.get("operation") == "WRITE" and parameters.get("mode") == "Overwrite" and whole
-
-
-def _require_not_replaced(target: str, commit: Mapping[str, Any] | None) -> None:
+def _require_not_replaced(target: str, commit: DeltaCommit | None) -> None:
     if commit is not None:
         raise DataLostError(
-            f"Version {commit['version']} of {target} ({commit['operation']}) has replaced all rows since the last "
+            f"Version {commit.version} of {target} ({commit.operation}) has replaced all rows since the last "
             "drain or query. Whether the rows up to its position are among the new ones is not known. Drain into "
-            f"another table, or set this one back: RESTORE TABLE ... TO VERSION AS OF {commit['version'] - 1}.",
+            f"another table, or set this one back: RESTORE TABLE ... TO VERSION AS OF {commit.version - 1}.",
             path=target,
         )

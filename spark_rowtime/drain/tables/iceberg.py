@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_rowtime.drain.properties import BATCH, QUERY, QUERY_STATUS
+from spark_rowtime.drain.properties import QUERY, QUERY_STATUS, batch_in
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
 from spark_rowtime.drain.tables.outcome import settled
@@ -108,7 +108,7 @@ class IcebergTable(Table):
     def lastBatch(self, query: str) -> int | None:
         """The last batch that a query has committed, also where the table was rolled back; None if there is none."""
         found = [self._table.properties, *map(marks, self._table.metadata.snapshots)]
-        return max((int(p[BATCH]) for p in found if p.get(QUERY) == query), default=None)
+        return max((batch_in(p) for p in found if p.get(QUERY) == query), default=None)
 
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
         from pyiceberg.table.update.snapshot import ExpireSnapshots  # noqa: PLC0415  (an extra)

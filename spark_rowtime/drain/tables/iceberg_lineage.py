@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import marked
+from spark_rowtime.drain.properties import marked, require_times
 from spark_rowtime.errors import DataLostError
 
 SNAPSHOT = "rowtime.snapshot"
@@ -37,6 +37,7 @@ def in_sight(target: str, table: Any) -> InSight:
             known = _merged(known, _by_id(metadata))
             found = marks(known[at]) if at in known else {}
         if found:
+            require_times(found, target, f"snapshot {at}")
             return InSight(found, known[at])
         if at not in known:
             return InSight(_of_properties(target, table, at))
@@ -80,6 +81,7 @@ def _older_metadata(table: Any) -> Iterator[Any]:
 def _of_properties(target: str, table: Any, missing: int) -> dict[str, str]:
     found = marked(table.properties)
     if not found or table.properties.get(SNAPSHOT) == str(missing):
+        require_times(found, target, "the properties")
         return found
     raise DataLostError(
         f"Snapshots of {target} have expired, and with them the one with the position: the parent {missing} of those "

@@ -88,6 +88,7 @@ def readTableBound(target: str) -> RowtimeBound | None:
     Raises:
         ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name.
         StoreUnavailableError: The table cannot be read.
+        StoreCorruptError: The bound in its last commit is no time.
 
     Example:
         ```python

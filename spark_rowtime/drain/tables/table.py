@@ -18,9 +18,9 @@ ATTEMPTS = 20
 
 
 class LastCommit(NamedTuple):
-    """The last commit by spark-rowtime: when it was made, in microseconds, and what its query says of itself."""
+    """The last commit by spark-rowtime: when it was made, in microseconds, if it says so, and what its query says."""
 
-    moved: int
+    moved: int | None
     account: object
 
 

@@ -1,0 +1,158 @@
+"""Commits by others of any form, between those of a drain: what they say counts as Delta's protocol has it, or not."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+import spark_rowtime as rt
+from tests.conftest import set_s3_environment
+from tests.tables.lake import Lake
+from tests.tables.test_drain import SCHEMA, fill
+from tests.tables.test_refused import append_beside, opened
+from tests.tables.test_set_back import bound, delta, fill_and_drain, iceberg, none_of, set_back
+
+LINES = Callable[[str], str]
+
+
+@pytest.fixture
+def orders(lake: Lake) -> Lake:
+    rt.createStream(lake.stream, SCHEMA)
+    return lake
+
+
+def without_info(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if '"commitInfo"' not in line)
+
+
+def saying(**info: Any) -> LINES:
+    """A commit that says this instead of what it said."""
+    line = json.dumps({"commitInfo": {"timestamp": 1, "operation": "WRITE", **info}})
+    return lambda text: line + "\n" + without_info(text)
+
+
+def commit_beside(orders: Lake, of: LINES) -> Path:
+    """A commit without rows by another writer, whose file has other lines than the library has written."""
+    append_beside(orders, "delta", none_of(orders, "delta"))
+    file = orders.folder / f"delta/_delta_log/{delta(orders).version():020}.json"
+    file.write_text(of(file.read_text()))
+    return file
+
+
+def test_a_restore_past_a_commit_without_commit_info_has_the_bound_and_the_position_of_its_version(
+    orders: Lake,
+) -> None:
+    """The history of deltalake numbers the commits before such a one too high."""
+    places = [fill_and_drain(orders, "delta", range(hour, hour + 1)) for hour in (10, 11, 12)]
+    commit_beside(orders, without_info)
+    assert rt.readTableBound(orders.target("delta")) == bound(12)
+    set_back(orders, "delta", places[1])
+    assert rt.readTableBound(orders.target("delta")) == bound(11)
+    orders.drain("delta")
+    assert orders.numbers("delta") == [10, 11, 12]
+
+
+def test_a_clone_is_as_a_table_by_others(orders: Lake) -> None:
+    """It says of its first version that it was made on top of version -1, which deltalake's history refuses."""
+    opened(orders, "delta").close()
+    first = orders.folder / f"delta/_delta_log/{0:020}.json"
+    said = {"operation": "CLONE", "operationParameters": {"source": "delta.`/lake/orders`"}, "readVersion": -1}
+    first.write_text(saying(**said)(first.read_text()))
+    fill(orders.stream, range(10, 12))
+    assert rt.readTableBound(orders.target("delta")) is None
+    assert rt.whyTable(orders.target("delta"), "2026-01-05T12:00:00Z").cause == rt.Cause.NOT_OURS
+    orders.drain("delta")
+    assert orders.numbers("delta") == [10, 11]
+    assert rt.readTableBound(orders.target("delta")) == bound(11)
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {"operationParameters": "mode"},
+        {"operationParameters": None},
+        {"operationParameters": {"mode": ["Overwrite"], "predicate": 5}},
+        {"operation": {"name": "WRITE"}},
+        {"operation": None},
+        {"userMetadata": {"rowtime.query": "q"}},
+        {"userMetadata": '["rowtime.query"]'},
+        {"userMetadata": "rowtime.query" + "[" * 100_000},
+        {"userMetadata": '{"rowtime.query":' + "[" * 100_000},
+        {"timestamp": "now"},
+        {"readVersion": -1},
+    ],
+    ids=lambda info: json.dumps(info)[:60],
+)
+def test_a_commit_of_a_strange_form_says_nothing(orders: Lake, info: dict[str, Any]) -> None:
+    fill_and_drain(orders, "delta", range(10, 12))
+    commit_beside(orders, saying(**info))
+    assert rt.readTableBound(orders.target("delta")) == bound(11)
+    fill_and_drain(orders, "delta", range(12, 14))
+    assert orders.numbers("delta") == list(range(10, 14))
+
+
+@pytest.mark.parametrize("version", ["x", 4, "77", -1, None, "9" * 5000])
+def test_a_restore_to_what_is_no_version_before_it_is_refused(orders: Lake, version: Any) -> None:
+    fill_and_drain(orders, "delta", range(10, 12))
+    commit_beside(orders, saying(operation="RESTORE", operationParameters={"version": version}))
+    with pytest.raises(rt.DataLostError, match="does not say which version that was"):
+        rt.readTableBound(orders.target("delta"))
+
+
+def test_a_commit_by_others_with_a_bound_may_leave_out_when_it_was_made(orders: Lake) -> None:
+    fill_and_drain(orders, "delta", range(10, 12))
+    commit_beside(orders, saying(**{"timestamp": None, "rowtime.bound": "2026-01-05T13:45:00+01:00"}))
+    assert rt.readTableBound(orders.target("delta")) == bound(12)
+    assert rt.whyTable(orders.target("delta"), "2026-01-05T12:00:00Z").cause == rt.Cause.COMPLETE
+
+
+STRANGE_TIMES = ["2026-01-01T01:00:00", "2026-01-01T01:00Z", "2026-01-01 01:00:00Z", "2026-13-01T01:00:00Z", 5, None]
+"""Java's Instant, which readers in Spark use, takes none of them."""
+
+
+@pytest.mark.each
+@pytest.mark.parametrize("time", STRANGE_TIMES)
+def test_a_bound_of_another_form_is_refused_by_its_version(orders: Lake, time: Any) -> None:
+    fill_and_drain(orders, "delta", range(10, 12))
+    file = commit_beside(orders, saying(**{"rowtime.bound": time}))
+    with pytest.raises(rt.StoreCorruptError, match=rf"In version {int(file.stem)} of delta:.*, rowtime\.bound is"):
+        rt.readTableBound(orders.target("delta"))
+    with pytest.raises(rt.StoreCorruptError, match="such as 2026-01-05T10:00:00Z"):
+        orders.drain("delta")
+
+
+@pytest.mark.parametrize("time", [time for time in STRANGE_TIMES if isinstance(time, str)])
+def test_a_bound_of_another_form_is_refused_by_its_snapshot(orders: Lake, time: str) -> None:
+    fill_and_drain(orders, "iceberg", range(10, 12))
+    iceberg().append(none_of(orders, "iceberg"), snapshot_properties={"rowtime.bound": time})
+    snapshot = iceberg().current_snapshot().snapshot_id
+    with pytest.raises(rt.StoreCorruptError, match=rf"In snapshot {snapshot} of iceberg:.*, rowtime\.bound is"):
+        rt.readTableBound(orders.target("iceberg"))
+
+
+def test_a_line_that_is_no_action_is_refused_by_its_version(orders: Lake) -> None:
+    fill_and_drain(orders, "delta", range(10, 12))
+    sink_of = rt.openTableSink(orders.target("delta"), none_of(orders, "delta").schema)
+    commit_beside(orders, lambda text: '{"commitInfo": ' + "[" * 100_000 + "\n" + text)
+    with pytest.raises((rt.StoreCorruptError, rt.StoreUnavailableError)):
+        rt.readTableBound(orders.target("delta"))
+    sink_of.abandon()
+
+
+@pytest.mark.usefixtures("s3")
+def test_commits_of_a_table_in_a_bucket_are_read_there(
+    orders: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_s3_environment(monkeypatch)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    target = f"delta:s3://rows/{tmp_path.name}"
+    monkeypatch.setattr(orders, "target", lambda _: target)
+    for hours in (range(10, 12), range(12, 14)):
+        fill(orders.stream, hours)
+        orders.drain("delta")
+        DeltaTable(target.removeprefix("delta:")).optimize.compact()
+    assert rt.readTableBound(target) == bound(13)
+    assert rt.whyTable(target, "2026-01-05T13:00:00Z").cause == rt.Cause.COMPLETE
