@@ -20,11 +20,13 @@ FIRST, LAST = "rowtime.first", "rowtime.last"
 """The least and the largest rowtime of the rows that drains have committed so far, in ISO 8601."""
 QUERY, BATCH = "rowtime.query", "rowtime.batch"
 """The id of the Spark query that made the commit, and the number of its batch."""
+OFFSETS = "rowtime.offsets"
+"""A hash of the source offsets at which the batch ends, by which a repeated batch is told from another one."""
 QUERY_STATUS = "rowtime.account"
 """What the query tells about the batch: its sources and how far it has read them, its operators, the bounds."""
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
-KEYS = (BOUND, STRICT, FIRST, LAST, POSITION, QUERY, BATCH)
+KEYS = (BOUND, STRICT, FIRST, LAST, POSITION, QUERY, BATCH, OFFSETS)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 

@@ -11,6 +11,8 @@ from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
 from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.store.record import ProducerInfo
 
+_END = "rowtime.batchEnd"
+"""The local property in which the extension stores the offsets, which are the same when the batch runs again."""
 _POSITION = {"stream", "seq"}
 """Keys of a position in the rows of a stream, among the offsets of any sources."""
 REMEMBERED_RUNS = 16
@@ -42,9 +44,8 @@ class Batch:
         query, run, batch = (
             read_property(name) or "" for name in (SPARK_QUERY_ID, "spark.jobGroup.id", "streaming.sql.batchId")
         )
-        end = of_this_query("rowtime.batchEnd", read_property)
-        ends = hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else ""
-        return cls(query, run, int(batch), ends, tuple(_streams(end or "")))
+        end = of_this_query(_END, read_property) or ""
+        return cls(query, run, int(batch), hash_of_end(read_property), tuple(_streams(end)))
 
     @property
     def producer(self) -> str:
@@ -106,6 +107,12 @@ class Batch:
             query=self.query,
             batch=self.number,
         )
+
+
+def hash_of_end(read_property: Callable[[str], str | None]) -> str:
+    """A hash of the source offsets at which the running batch ends; empty without the extension."""
+    end = of_this_query(_END, read_property)
+    return hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else ""
 
 
 def _streams(ends: str) -> Iterator[str]:

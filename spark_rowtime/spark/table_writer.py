@@ -13,18 +13,19 @@ from spark_rowtime.drain.properties import (
     BATCH,
     BOUND,
     COLUMN,
-    POSITION,
+    OFFSETS,
     QUERY,
     QUERY_STATUS,
     STRICT,
-    batch_in,
     bound_in,
     bound_properties,
 )
 from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.drain.tables.table import Table
-from spark_rowtime.errors import DataLostError, DisorderedOutputError, InvalidOptionError, ProducerFencedError
+from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property, of_this_query
+from spark_rowtime.spark.query_batch import hash_of_end
+from spark_rowtime.spark.table_batch import is_written, last_written, lost, require_ours
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.schema import ROWTIME, columns_of
 from spark_rowtime.types.timestamps import show_micros
@@ -35,7 +36,8 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
 
     The batch's rows, the bound on what later batches emit, the query's id, the batch's number and what ``rt.whyTable``
     asks about the query are one commit of the table. A batch that Spark runs again is not written again. A batch
-    without rows is committed if the bound has moved. The rows pass through the driver, as Arrow.
+    without rows is committed if the bound has moved, and if it is the query's first: give the function each batch. The
+    rows pass through the driver, as Arrow.
 
     Args:
         target: ``delta:PATH`` or ``iceberg:CATALOG.NAMESPACE.TABLE``. The table is made with the batch's columns if
@@ -49,9 +51,10 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
         ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name. This and what follows ends
             the query.
         SchemaMismatchError: The table has other columns, or cannot have these.
-        ProducerFencedError: Another query or a drain has committed to the table.
+        ProducerFencedError: Another query or a drain has committed to the table, or this one has with a newer
+            checkpoint.
         DisorderedOutputError: A row is below the bound that the table has.
-        DataLostError: The table was set back, so batches of the query are no longer in it.
+        DataLostError: The table was set back, or dropped, so batches of the query are no longer in it.
 
     Example:
         ```python
@@ -66,8 +69,9 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
         if query is None:
             raise InvalidOptionError("tableWriter's function is for foreachBatch: there is no streaming query here.")
         rows = _arrow_of(batch)
-        told = {QUERY: query, BATCH: str(batchId), **_status(target)}
-        _append(open_table(target, rows.schema), rows, column, told)
+        told = {QUERY: query, BATCH: str(batchId), OFFSETS: hash_of_end(local_property), **_status(target)}
+        missing = lost(target, told) if batchId else None
+        _append(open_table(target, rows.schema, missing), rows, column, told)
 
     return write
 
@@ -89,46 +93,16 @@ def _arrow_of(batch: DataFrame) -> pa.Table:
 
 def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) -> None:
     last = table.properties
-    _require_ours(table, batch[QUERY])
-    done = table.lastBatch(batch[QUERY])
-    _require_not_set_back(table, done, batch[QUERY])
-    if done is not None and int(batch[BATCH]) <= done:
+    require_ours(table, batch[QUERY])
+    done = last_written(table, batch[QUERY])
+    if is_written(table, done, batch):
         return
     _require_above(bound_in(last), rows, column, table.target)
     bound = bound_properties(currentRowtimeBound(column))
     if not bound:
         bound = {key: last[key] for key in (BOUND, STRICT) if key in last}
-    if rows.num_rows or bound.get(BOUND) != last.get(BOUND):
+    if done < 0 or rows.num_rows or bound.get(BOUND) != last.get(BOUND):
         table.append(rows, {**bound, **({COLUMN: column} if bound else {}), **batch})
-
-
-def _require_ours(table: Table, query: str) -> None:
-    other = table.properties.get(QUERY, query)
-    if POSITION in table.properties or other != query:
-        who = "A drain" if POSITION in table.properties else f"The query {other}"
-        raise ProducerFencedError(
-            f"{who} has written to {table.target}, and query {query} is another one. A table has the bound of one "
-            "writer: with two, rows could come below it, or twice. Write to another table, or continue the other query "
-            "from its checkpoint.",
-            path=table.target,
-            query=query,
-        )
-
-
-def _require_not_set_back(table: Table, done: int | None, query: str) -> None:
-    """A query does not send batches again that it has done, so those that were taken out of the table stay away."""
-    there = batch_in(table.properties)
-    if done is None or done <= there or table.hasForgotten:
-        return
-    state = f"batch {there} is the last that is in it" if there >= 0 else "none is in it"
-    raise DataLostError(
-        f"{table.target} was set back: query {query} had written up to batch {done}, and now {state}. The query goes "
-        "on behind its checkpoint, so the rows between would be missing. Set the table to where it was, or write to "
-        "another one with a new checkpoint.",
-        path=table.target,
-        query=query,
-        batch=done,
-    )
 
 
 def _require_above(bound: RowtimeBound | None, rows: pa.Table, column: str, target: str) -> None:

@@ -2,16 +2,19 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from spark_rowtime.drain.tables.open import open_table
 from tests.tables.lake import Lake
 from tests.tables.test_set_back import iceberg, set_back
 
@@ -68,7 +71,7 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
     last = lake.commits(kind)[-1]
     assert (last["rowtime.query"], set(last) - {"rowtime.commit"}) == (
         query,
-        {"rowtime.query", "rowtime.batch", "rowtime.bound", "rowtime.strict", "rowtime.column", "rowtime.account"},
+        {f"rowtime.{name}" for name in ("query", "batch", "offsets", "bound", "strict", "column", "account")},
     )
     why = rt.whyTable(lake.target(kind), "2026-01-05T13:00:00Z", within=[str(lake.folder)])
     assert [link.kind for link in why.chain] == ["producer", "stream", "query", "table"]
@@ -87,11 +90,14 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
         rt.openTableSink(lake.target(kind), reader.schema)
 
 
-def in_batch(spark: SparkSession, write: Any, frame: Any, number: int, floor: int | None) -> None:
+def in_batch(
+    spark: SparkSession, write: Any, frame: Any, number: int, floor: int | None, end: str | None = None
+) -> None:
     """Calls the function as a query's foreachBatch does, with the properties that Spark and the extension set there."""
     context = spark.sparkContext
     bounds = None if floor is None else json.dumps({"at": floor})
     set_there = {"sql.streaming.queryId": "q", "rowtime.query": "q", "rowtime.outputBounds": bounds}
+    set_there["rowtime.batchEnd"] = end
     for name, value in set_there.items():
         context.setLocalProperty(name, value)
     try:
@@ -171,6 +177,75 @@ def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batche
         set_back(lake, kind, places[2])
         in_batch(spark, write, rows, 3, floor)
         assert lake.read(kind, "units").num_rows == 4
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_table_that_was_dropped_gets_no_later_batch(spark: SparkSession, lake: Lake, kind: str, again: bool) -> None:
+    """Nor one that others have made in its place. It is not made, so that it can be restored."""
+    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    write, floor = rt.tableWriter(lake.target(kind), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
+    in_batch(spark, write, rows, 0, floor)
+    drop(lake, kind)
+    if again:
+        open_table(lake.target(kind), rows.toArrow().schema)
+    with pytest.raises(rt.DataLostError, match="the table has no batch of this query") as caught:
+        in_batch(spark, write, rows, 1, floor)
+    assert (caught.value.values["batch"], lake.made(kind)) == (1, again)
+    in_batch(spark, write, rows, 0, floor)
+    in_batch(spark, write, rows, 1, floor)
+    assert lake.read(kind, "units").num_rows == 2
+
+
+def drop(lake: Lake, kind: str) -> None:
+    if kind == "delta":
+        shutil.rmtree(lake.folder / "delta")
+    else:
+        load_catalog("lake").drop_table("shop.orders")
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_the_first_batch_of_a_query_is_in_the_table_also_without_rows(
+    spark: SparkSession, lake: Lake, kind: str
+) -> None:
+    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    write = rt.tableWriter(lake.target(kind), "at")
+    for number, frame in enumerate((rows.limit(0), rows.limit(0), rows)):
+        in_batch(spark, write, frame, number, None)
+    assert [commit["rowtime.batch"] for commit in lake.commits(kind)] == ["0", "2"]
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_only_the_last_batch_of_a_table_is_repeated_and_only_from_the_same_part_of_the_source(
+    spark: SparkSession, lake: Lake, kind: str
+) -> None:
+    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    write = rt.tableWriter(lake.target(kind), "at")
+    for number in range(3):
+        in_batch(spark, write, rows, number, None, f"offset {number}")
+    in_batch(spark, write, rows, 2, None, "offset 2")
+    in_batch(spark, write, rows, 2, None)  # without the extension there are no offsets to compare
+    with pytest.raises(rt.ProducerFencedError, match="written from another part of the source"):
+        in_batch(spark, write, rows, 2, None, "offset 3")
+    with pytest.raises(rt.ProducerFencedError, match=r"batch 2 has been written\. The checkpoint is an older copy"):
+        in_batch(spark, write, rows, 1, None, "offset 1")
+    assert lake.read(kind, "units").num_rows == 3
+
+
+def test_an_older_copy_of_a_checkpoint_is_refused_before_its_first_batch_is_passed_over(
+    spark: SparkSession, lake: Lake
+) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    send(lake.stream, range(10, 11))
+    run(spark, lake, "delta")
+    shutil.copytree(lake.folder / "checkpoint", lake.folder / "older")
+    send(lake.stream, range(11, 12))
+    run(spark, lake, "delta")
+    send(lake.stream, range(12, 13))
+    with pytest.raises(StreamingQueryException, match="has been written from another part of the source"):
+        run(spark, lake, "delta", "older")
+    run(spark, lake, "delta")
+    assert hours_in(lake, "delta") == [(hour, 100 + hour) for hour in range(10, 13)]
 
 
 def test_the_documented_reading_of_a_delta_log_follows_a_restore(spark: SparkSession, lake: Lake) -> None:

@@ -26,12 +26,12 @@ class DeltaTable(Table):
     The position is that of the newest commit that led to the rows which a reader sees: a RESTORE takes it back.
     """
 
-    def __init__(self, target: str, schema: pa.Schema | None) -> None:
+    def __init__(self, target: str, schema: pa.Schema | None, missing: Exception | None = None) -> None:
         super().__init__(target, schema)
         self._library = import_extra("deltalake", "delta", target)
         self._path = target.removeprefix("delta:")
         if schema is not None:
-            self._make(self._path, schema)
+            self._make(self._path, schema, missing)
         self._table = self._opened()
         self._log = DeltaLog(target, self._table.table_uri)
         self._id = self._table.metadata().id
@@ -76,12 +76,14 @@ class DeltaTable(Table):
         except self._library.exceptions.DeltaError as error:
             raise _unavailable(self.target, error) from error
 
-    def _make(self, path: str, schema: pa.Schema) -> None:
+    def _make(self, path: str, schema: pa.Schema, missing: Exception | None) -> None:
         """Makes the table if there is none; a writer that makes it at the same time is no error."""
         require_names(self.target, schema, " ,;{}()\n\t=", "Delta Lake")
         errors = self._library.exceptions
         try:
             if not self._library.DeltaTable.is_deltatable(path):
+                if missing is not None:
+                    raise missing
                 settings = _ALL_FEATURES if any(_is_local(field.type) for field in schema) else None
                 self._library.DeltaTable.create(path, schema, mode="ignore", configuration=settings)
         except (errors.SchemaMismatchError, ValueError, TypeError) as error:

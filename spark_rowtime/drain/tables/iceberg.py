@@ -28,7 +28,7 @@ class IcebergTable(Table):
     now: Callable[[], float] = time.time  # noqa: TID251  (the wall clock, as in the snapshots)
     """The time in seconds, by which snapshots expire: a snapshot has the wall clock's."""
 
-    def __init__(self, target: str, schema: pa.Schema | None) -> None:
+    def __init__(self, target: str, schema: pa.Schema | None, missing: Exception | None = None) -> None:
         super().__init__(target, schema)
         name, _, self._name = target.removeprefix("iceberg:").partition(".")
         if not name or "." not in self._name:
@@ -44,7 +44,7 @@ class IcebergTable(Table):
         self._kept = f"iceberg:{name}"
         with no_fork(self._kept):
             self._catalog = self._opened(name)
-            self._table = self._loaded(schema)
+            self._table = self._loaded(schema, missing)
         self.properties = self._reload()
         if schema is not None:
             require_same(target, schema, self.schema, wanted=_widened(schema))
@@ -73,8 +73,10 @@ class IcebergTable(Table):
                 value=self.target,
             ) from error
 
-    def _loaded(self, schema: pa.Schema | None) -> Any:
+    def _loaded(self, schema: pa.Schema | None, missing: Exception | None) -> Any:
         if schema is not None and not self._catalog.table_exists(self._name):
+            if missing is not None:
+                raise missing
             self._make(schema)
         try:
             return self._catalog.load_table(self._name)

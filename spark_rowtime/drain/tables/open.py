@@ -107,8 +107,8 @@ def read_table_properties(target: str) -> Mapping[str, str]:
     return bound_properties(found.read_bound(target))
 
 
-def open_table(target: str, schema: Any) -> Table:
-    """A Delta or Iceberg table with these columns, of which none need be ``rowtime``."""
+def open_table(target: str, schema: Any, missing: Exception | None = None) -> Table:
+    """A Delta or Iceberg table with these columns, of which none need be ``rowtime``. ``missing``: see Table."""
     found = _format(target)
     if not (isinstance(found, type) and issubclass(found, Table)):
         raise InvalidOptionError(
@@ -117,7 +117,7 @@ def open_table(target: str, schema: Any) -> Table:
             option="target",
             value=target,
         )
-    return found(target, columns_of(schema))
+    return found(target, columns_of(schema), missing)
 
 
 def _format(target: Any) -> Format:

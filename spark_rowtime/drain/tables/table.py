@@ -27,11 +27,13 @@ class LastCommit(NamedTuple):
 class Table(ABC):
     """A table at ``target``, such as ``delta:/lake/orders``, opened for one writer.
 
+    With a schema, it is made if there is none; with ``missing``, that is raised in place of making it.
+
     Law (*once*): ``append`` commits rows and properties together, and only if the table's last properties are still
     those that this writer knows. So of two writers that continue from one position, one is fenced.
     """
 
-    def __init__(self, target: str, schema: pa.Schema | None) -> None:  # noqa: ARG002
+    def __init__(self, target: str, schema: pa.Schema | None, missing: Exception | None = None) -> None:  # noqa: ARG002
         self.target = target
         self.properties: dict[str, str] = {}
         """The properties of the last commit by spark-rowtime, as this writer knows them."""
