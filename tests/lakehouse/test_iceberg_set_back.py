@@ -2,8 +2,10 @@
 
 import pytest
 
+import spark_rowtime as rt
+from spark_rowtime.drain.properties import COLUMN
 from tests.lakehouse.iceberg import IcebergOrders
-from tests.lakehouse.orders import hourly
+from tests.lakehouse.orders import hourly, late
 from tests.lakehouse.test_set_back import refused
 
 
@@ -99,3 +101,19 @@ def test_updates_and_deletes_are_as_icebergs_options_say(iceberg: IcebergOrders)
         iceberg.put(("10:30", "a"), bound="10:30")
         assert query.step() == [("10:30", "a")]
         assert query.promised == {"ts": "10:30"}
+
+
+def test_a_row_below_a_bound_that_went_with_its_column_is_late(iceberg: IcebergOrders) -> None:
+    """The query has given out that bound: its operators drop the row, so it is counted and kept."""
+    iceberg.put(("10:10", "a"), ("11:40", "a"), bound="11:30", **{COLUMN: "ts"})
+    with iceberg.observed(hourly(iceberg.rows())) as query:
+        query.step()
+    for change in ("ALTER COLUMN ts DROP NOT NULL", "DROP COLUMN ts", "ADD COLUMN ts TIMESTAMP"):
+        iceberg.sql(f"ALTER TABLE ORDERS {change}")
+    iceberg.sql("REFRESH TABLE ORDERS")
+    rows = rt.punctuate(iceberg.read().where("ts IS NOT NULL"), "ts", rejected=iceberg.rejected)
+    iceberg.sql("INSERT INTO ORDERS (ts, k) VALUES (TIMESTAMP'2006-09-11 10:50:00', 'b')")
+    with iceberg.observed(hourly(rows)) as query:
+        query.step()
+        assert sum(late(query).values()) == 1
+    assert [row.k for row in iceberg.kept().collect()] == ["b"]

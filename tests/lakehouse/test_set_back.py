@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 import spark_rowtime as rt
 from spark_rowtime.drain.properties import COLUMN
 from tests.lakehouse.orders import COLUMNS, Orders, hourly
+from tests.spark.observed_query import Observed
 
 TEN = ("10:00", "11:00")
 
@@ -31,6 +32,43 @@ def test_a_query_that_passes_a_restore_is_refused(orders: Orders) -> None:
     with orders.observed(orders.rows(), "another") as query:
         assert query.step() == [("10:10", "a")]
         assert query.promised == {"ts": "10:10"}
+
+
+class Restoring(Observed):
+    """Sets the table back within the first batch."""
+
+    def __init__(self, orders: Orders, frame: Any) -> None:
+        super().__init__(frame, orders.folder / "query")
+        self.orders = orders
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        super().__call__(frame, batch)
+        if batch == 0:
+            set_back(self.orders)
+
+
+def set_back(orders: Orders) -> None:
+    orders.sql("RESTORE TABLE ORDERS TO VERSION AS OF 1")
+    orders.put(("10:20", "b"), bound="11:00")
+
+
+def three(orders: Orders) -> None:
+    for clock in ("10:10", "10:20", "10:30"):
+        orders.put((clock, "a"), bound=clock)
+
+
+def test_a_restore_within_the_first_batch_is_refused(orders: Orders) -> None:
+    """The rows that it takes away are among those of the batch."""
+    three(orders)
+    set_back(orders)
+    with orders.observed(hourly(orders.rows(startingVersion=0, **orders.skipping))) as query:
+        refused(query, "DataLostError: version 4", "RESTORE", "has set the table back")
+
+
+def test_a_restore_while_the_starting_snapshot_is_read_is_refused(orders: Orders) -> None:
+    three(orders)
+    with Restoring(orders, hourly(orders.rows(maxFilesPerTrigger=2, **orders.skipping))) as query:
+        refused(query, "DataLostError: version 4", "RESTORE", "has set the table back")
 
 
 def test_a_query_that_derives_its_bounds_is_refused_in_the_same_words(orders: Orders) -> None:
@@ -161,13 +199,28 @@ def test_a_bound_follows_its_column_to_another_name(orders: Orders) -> None:
         assert query.promised == {}
 
 
-def test_a_bound_of_a_column_that_was_dropped_is_gone(orders: Orders) -> None:
+@pytest.mark.parametrize("statement", ["DROP COLUMN ts", "DROP COLUMN TS", "REPLACE COLUMNS (k STRING)"])
+def test_a_bound_of_a_column_that_was_dropped_is_gone(orders: Orders, statement: str) -> None:
     orders.put(("10:10", "a"), bound="10:10", **{COLUMN: "ts"})
     orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     orders.sql("ALTER TABLE ORDERS ALTER COLUMN ts DROP NOT NULL")
-    orders.sql("ALTER TABLE ORDERS DROP COLUMN ts")
+    orders.sql(f"ALTER TABLE ORDERS {statement}")
     orders.sql("ALTER TABLE ORDERS ADD COLUMNS (ts TIMESTAMP)")
     orders.sql("INSERT INTO ORDERS VALUES ('b', TIMESTAMP'2006-09-11 09:00:00')")
     with orders.observed(rt.punctuate(orders.read().where("ts IS NOT NULL"), "ts").select("ts")) as query:
+        assert query.step() == [("09:00",)]
+        assert query.promised == {}
+
+
+def test_a_bound_of_a_field_that_was_dropped_is_gone(orders: Orders) -> None:
+    orders.put(("10:10", "a"), bound="10:10", **{COLUMN: "w.end"})
+    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (w STRUCT<start: TIMESTAMP, end: TIMESTAMP>)")
+    orders.sql("ALTER TABLE ORDERS SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    orders.sql("ALTER TABLE ORDERS DROP COLUMN w.end")
+    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (w.end TIMESTAMP)")
+    times = "named_struct('start', TIMESTAMP'2006-09-11 08:00:00', 'end', TIMESTAMP'2006-09-11 09:00:00')"
+    orders.sql(f"INSERT INTO ORDERS SELECT TIMESTAMP'2006-09-11 10:20:00', 'b', {times}")
+    ends = orders.read().selectExpr("w.end AS end").where("end IS NOT NULL")
+    with orders.observed(rt.punctuate(ends, "end")) as query:
         assert query.step() == [("09:00",)]
         assert query.promised == {}

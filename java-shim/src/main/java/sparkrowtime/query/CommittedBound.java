@@ -1,10 +1,12 @@
 package sparkrowtime.query;
 
+import java.nio.charset.StandardCharsets;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
@@ -84,14 +86,16 @@ final class CommittedBound {
 
   /**
    * @param floors the bounds of the output columns on later batches, by path
+   * @param end the end offsets of the batch
    * @param status what the query tells about the batch
    */
-  void publish(long batch, Map<String, Long> floors, String status) {
+  void publish(long batch, Map<String, Long> floors, String end, String status) {
     if (column != null) {
-      writer.requireAlone(batch);
+      String rows = UUID.nameUUIDFromBytes(end.getBytes(StandardCharsets.UTF_8)).toString();
+      writer.requireAlone(batch, rows);
       Map<String, String> properties = new LinkedHashMap<>();
       if (floors.containsKey(column)) {
-        long floor = floors.get(column);
+        long floor = asStored(floors.get(column));
         boolean strict = floor == EndOfTime.PUBLISHED;
         Instant time = Instant.EPOCH.plus(strict ? floor - 1 : floor, ChronoUnit.MICROS);
         properties.put("rowtime.bound", time.toString());
@@ -100,8 +104,15 @@ final class CommittedBound {
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));
+      properties.put(TableWriter.ROWS, rows);
       sink.publish(properties, status);
     }
+  }
+
+  /** Spark can be told to store times in whole milliseconds, which are before those of the rows. */
+  private static long asStored(long floor) {
+    boolean isCut = SQLConf.get().getConfString("spark.sql.parquet.outputTimestampType").equalsIgnoreCase("TIMESTAMP_MILLIS");
+    return isCut && floor != EndOfTime.PUBLISHED ? Math.floorDiv(floor, 1000) * 1000 : floor;
   }
 
   /** The properties for the commit of a batch, where its sink asks for them when it commits; otherwise none. */

@@ -53,6 +53,7 @@ final class LateBatch {
   private final Map<String, Set<SparkDataStream>> byId = new HashMap<>();
   private final Map<SparkDataStream, List<Late>> late = new HashMap<>();
   private long batch = -1;
+  private long began = -1;
   private boolean warned;
 
   LateBatch(BoundedQuery query) {
@@ -106,6 +107,7 @@ final class LateBatch {
     StreamExecutionContext context = query.spark().getLatestExecutionContext();
     if (context.batchId() != batch) {
       requireKept();
+      began = began < 0 ? LoggedWatermark.of(query.spark(), context.batchId() - 1) * 1000 : began;
       query.topics().requireSame(context);
       query.topics().requireNotWeaker(context);
       batch = context.batchId();
@@ -121,11 +123,14 @@ final class LateBatch {
   }
 
   /**
-   * The watermark that the query had before it got this source: rows of its first batch below it would be lost in the
-   * operators. Else 0.
+   * A watermark that may be above the bounds of the source: the one that the query had before it got the source, or began the
+   * run with, since a table can have lost its bound, or had none. Rows below it would be lost in the operators. Else 0.
    */
   private long ofQuery(StreamExecutionContext context, SparkDataStream stream) {
-    return context.startOffsets().contains(stream) ? 0 : LoggedWatermark.of(query.spark(), batch - 1) * 1000;
+    if (!context.startOffsets().contains(stream)) {
+      return LoggedWatermark.of(query.spark(), batch - 1) * 1000;
+    }
+    return stream instanceof TableStream ? began : 0;
   }
 
   private void requireKept() {

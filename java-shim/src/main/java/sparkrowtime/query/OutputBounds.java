@@ -58,9 +58,10 @@ final class OutputBounds {
     Map<String, Long> floors =
         again ? Map.of() : floors(spark.logicalPlan().children().apply(0), bounds);
     set(PROPERTY, OffsetJson.write(floors));
-    set("rowtime.batchEnd", end());
+    String end = end();
+    set("rowtime.batchEnd", end);
     String told = status.of(batchId, plan, batch, floors, bounds);
-    committed.publish(batchId, floors, told);
+    committed.publish(batchId, floors, end, told);
     query.reported(told);
     set("rowtime.account", told);
     set("rowtime.query", spark.id().toString()); // a query that a foreachBatch starts inherits all these

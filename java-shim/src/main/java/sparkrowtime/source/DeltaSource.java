@@ -1,5 +1,6 @@
 package sparkrowtime.source;
 
+import java.util.OptionalLong;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Dataset;
@@ -61,6 +62,17 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
     if (mapping != null && !mapping.equals("none")) {
       throw TableWatch.refused("the table has " + MAPPING + "=" + mapping + ", so its statistics name columns otherwise");
     }
+  }
+
+  /** The one before startingVersion, or that of the snapshot which the query starts with, while it is read. */
+  @Override
+  OptionalLong beginning() {
+    Option<?> given = (Option<?>) ByName.call(source, "getStartingVersion");
+    long snapshot = (Long) ByName.call(source, "initialStateVersion");
+    if (given.isDefined()) {
+      return OptionalLong.of((Long) given.get() - 1);
+    }
+    return snapshot < 0 ? OptionalLong.empty() : OptionalLong.of(snapshot);
   }
 
   @Override

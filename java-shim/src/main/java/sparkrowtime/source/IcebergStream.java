@@ -1,5 +1,6 @@
 package sparkrowtime.source;
 
+import java.util.OptionalLong;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -45,6 +46,12 @@ final class IcebergStream extends TableSource
     }
     mark.requireOf(log.table(), new Configuration(false));
     return new IcebergStream(stream, checkpoint, log, mark, fromBeginning);
+  }
+
+  /** Its source fails where a snapshot that was read is not one of the table any more. */
+  @Override
+  OptionalLong beginning() {
+    return OptionalLong.empty();
   }
 
   @Override

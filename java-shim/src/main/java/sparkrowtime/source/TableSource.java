@@ -3,6 +3,7 @@ package sparkrowtime.source;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -82,6 +83,7 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
   private void requireSameBounds(String reached) {
     boolean derived = TableOffset.isWatched(reached);
     if (derived == (watch != null)) {
+      requireSameColumn(TableOffset.column(reached), watch == null ? null : watch.column());
       return;
     }
     if (TableOffset.floor(reached) != null || bounds.floorBehind(passed(reached)) != null) {
@@ -89,6 +91,15 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
           "This query has run with bounds that were " + (derived ? DERIVED : COMMITTED) + ", and is started again with those "
               + (derived ? COMMITTED : DERIVED) + ". What is late, and which windows are final, differs between both. Call"
               + " punctuate as before, or start the query with a new checkpointLocation and a new output.");
+    }
+  }
+
+  private void requireSameColumn(String before, String now) {
+    if (before != null && now != null && !before.equalsIgnoreCase(now)) {
+      throw new IllegalArgumentException(
+          "This query has run with bounds of the column " + before + " of " + log.table().name() + ", and is started again with"
+              + " those of its column " + now + ". Call punctuate over the same column as before, or start the query with a new"
+              + " checkpointLocation and a new output.");
     }
   }
 
@@ -111,7 +122,11 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
         () -> {
           BoundedQuery query = query(start);
           query.reads(this, start);
-          Offset end = logged(start, next.apply(ofFormat(start)));
+          Offset found = next.apply(ofFormat(start));
+          if (start == null || passed(start.json()) < 0) {
+            beginning().ifPresent(bounds::begin);
+          }
+          Offset end = logged(start, found);
           if (end != null) {
             floor = floor(end.json());
             query.reached(this, end);
@@ -119,6 +134,9 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
           return end;
         });
   }
+
+  /** The last commit whose rows are not read by themselves; empty where that is not known, or makes no difference. */
+  abstract OptionalLong beginning();
 
   /** The end of a batch as Spark logs it. */
   private Offset logged(Offset start, Offset end) {
@@ -134,7 +152,7 @@ abstract class TableSource implements TableStream, ReportsSourceMetrics {
 
   /** An offset of the format's own source as Spark logs it, with the floor where one is derived. */
   final Offset withFloor(Offset offset, Long floor) {
-    return new SerializedOffset(watch == null ? offset.json() : TableOffset.withFloor(offset.json(), floor));
+    return new SerializedOffset(watch == null ? offset.json() : TableOffset.withFloor(offset.json(), floor, watch.column()));
   }
 
   /** An offset as the format's own source has it. */

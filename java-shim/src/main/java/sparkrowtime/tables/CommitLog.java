@@ -54,6 +54,9 @@ public abstract class CommitLog {
    */
   abstract Timed timed(long number, String column);
 
+  /** What a column is told by, also once it has another name. */
+  abstract String identity(String column);
+
   /** How files get the statistics for that, for messages. */
   abstract String wayToStatistics(String column);
 
@@ -83,6 +86,22 @@ public abstract class CommitLog {
           "DataLostError: " + named(number) + " (" + commit.operation() + ") has set the table back, or replaced its rows. The"
               + " query has read the rows that were there, and its results up to " + Shown.time(floor) + " are final. "
               + NEW_QUERY);
+    }
+  }
+
+  /**
+   * Refuses a table that was deleted and made again, as the commit of a number tells. One that was cleaned up says nothing.
+   *
+   * @param text that of the commit when it was looked at; empty where it was not there
+   */
+  final void requireSame(long number, String text) {
+    TableCommit now = text.isEmpty() ? null : commit(number);
+    if (now == null && !text.isEmpty()) {
+      requireCleaned(number);
+    } else if (now != null && !now.text().equals(text)) {
+      throw new IllegalStateException(
+          "DataLostError: " + table().name() + " was deleted and made again: " + unit() + " " + number + " of its log is another"
+              + " commit than the one that this query knows. " + NEW_QUERY);
     }
   }
 

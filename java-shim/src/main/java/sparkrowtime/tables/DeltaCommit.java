@@ -105,6 +105,17 @@ final class DeltaCommit extends TableCommit {
     return properties.has(key) ? properties.get(key).asText() : null;
   }
 
+  /** Delta's sink says so in the commit of each batch. */
+  @Override
+  boolean isOf(String query) {
+    return super.isOf(query) || query.equals(info.path("operationParameters").path("queryId").asText());
+  }
+
+  @Override
+  long batch() {
+    return super.batch() < 0 ? info.path("operationParameters").path("epochId").asLong(-1) : super.batch();
+  }
+
   @Override
   String place() {
     return file;
@@ -166,8 +177,19 @@ final class DeltaCommit extends TableCommit {
       return old + column.substring(renamed.length());
     }
     boolean isGone = operation().equals("RENAME COLUMN") && isIn(column, old)
-        || operation().equals("DROP COLUMNS") && parameters.path("columns").asText().contains('"' + column.split("\\.")[0] + '"');
+        || operation().equals("DROP COLUMNS") && isDropped(column, parameters.path("columns").asText())
+        || operation().equals("REPLACE COLUMNS");
     return isGone ? null : column;
+  }
+
+  /** The columns that were dropped are a list in JSON. */
+  private boolean isDropped(String column, String columns) {
+    for (JsonNode dropped : action(file, columns)) {
+      if (isIn(column, dropped.asText().replace("`", ""))) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private static boolean isIn(String column, String struct) {

@@ -77,10 +77,10 @@ public final class DeltaLog extends CommitLog {
     }
   }
 
-  /** A commit names its batch where the query has the option. A table that is set back says so in its log. */
+  /** A table that is set back says so in its log. Of one that was made again, no commit is of the query. */
   @Override
   boolean lacks(long batch, long last, boolean wentBack, boolean whole) {
-    return wentBack && last < batch - 1;
+    return last < batch - 1 && (wentBack || whole && last < 0);
   }
 
   @Override
@@ -98,6 +98,12 @@ public final class DeltaLog extends CommitLog {
   Timed timed(long version, String column) {
     DeltaCommit commit = column == null ? commit(version) : read(version, DeltaCommit::whole);
     return commit == null ? null : new Timed(commit, commit.added().stream().map(add -> DeltaTimes.of(add, column)).toList());
+  }
+
+  /** Where columns can be given other names, no times are derived of them. */
+  @Override
+  String identity(String column) {
+    return column;
   }
 
   @Override

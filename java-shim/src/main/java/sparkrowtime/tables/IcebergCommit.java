@@ -112,8 +112,13 @@ final class IcebergCommit extends TableCommit {
   }
 
   @Override
+  boolean isOf(String query) {
+    return super.isOf(query) || query.equals(said(QUERY_OF_SINK));
+  }
+
+  @Override
   long batch() {
-    return said(BATCH_OF_SINK) != null && said(QUERY) != null && said(QUERY).equals(said(QUERY_OF_SINK))
+    return said(BATCH_OF_SINK) != null && (said(QUERY) == null || said(QUERY).equals(said(QUERY_OF_SINK)))
         ? Long.parseLong(said(BATCH_OF_SINK))
         : super.batch();
   }

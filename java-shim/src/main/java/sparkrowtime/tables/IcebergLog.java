@@ -138,6 +138,12 @@ public final class IcebergLog extends CommitLog {
   }
 
   @Override
+  String identity(String column) {
+    Integer id = columns.id(column);
+    return id == null ? column : "number " + id;
+  }
+
+  @Override
   String wayToStatistics(String column) {
     return "Set the table's property write.metadata.metrics.column." + column + " to full, and let its writers write metrics.";
   }

@@ -53,6 +53,16 @@ public final class TableBounds {
     return found.floor();
   }
 
+  /**
+   * From here on, a query reads the rows of each commit itself.
+   *
+   * @param number the commit before; {@link CommitLog#NONE} for the first one of the table
+   */
+  public void begin(long number) {
+    floorBehind(number);
+    known.putIfAbsent(number, new Known(null, null, ""));
+  }
+
   /** From the nearest commit before that is known; from none, back to one that has a bound. */
   private Known read(long number) {
     Deque<Long> path = new ArrayDeque<>();
@@ -61,7 +71,7 @@ public final class TableBounds {
       path.push(from);
       from = log.before(from);
     }
-    return from < 0 ? lookedBack(number) : goneOn(from, path);
+    return known.containsKey(from) ? goneOn(from, path) : lookedBack(number);
   }
 
   /** Whether a commit that could have had a bound was no longer in the log. */
@@ -95,7 +105,7 @@ public final class TableBounds {
 
   private Known goneOn(long from, Iterable<Long> path) {
     Known last = known.get(from);
-    requireSame(from, last);
+    log.requireSame(from, last.text());
     for (long at : path) {
       TableCommit commit = log.commit(at);
       if (commit == null) {
@@ -146,16 +156,6 @@ public final class TableBounds {
   /** A query by its id, or a drain. */
   static String named(String writer) {
     return writer.equals(TableCommit.DRAIN) ? writer : "query " + writer;
-  }
-
-  /** The log may be that of a table that was deleted and made again. A commit that was cleaned up says nothing. */
-  private void requireSame(long version, Known before) {
-    TableCommit now = before.text().isEmpty() ? null : log.commit(version);
-    if (now != null && !now.text().equals(before.text())) {
-      throw new IllegalStateException(
-          "DataLostError: " + log.table().name() + " was deleted and made again: " + log.unit() + " " + version + " of its log is"
-              + " another commit than the one that this query has read. " + NEW_QUERY);
-    }
   }
 
   private void requireColumn(long version, TableCommit commit, String asked) {

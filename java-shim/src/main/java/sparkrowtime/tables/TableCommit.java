@@ -87,6 +87,11 @@ abstract class TableCommit {
     return said(QUERY) != null ? said(QUERY) : said(POSITION) != null ? DRAIN : null;
   }
 
+  /** Whether a batch of this query has written it, with bounds or without. */
+  boolean isOf(String query) {
+    return query.equals(said(QUERY));
+  }
+
   /** The batch of the query that has written it; -1 where it is of none. */
   long batch() {
     String batch = said(BATCH);

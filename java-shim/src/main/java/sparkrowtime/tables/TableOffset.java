@@ -14,6 +14,7 @@ import sparkrowtime.support.Shown;
 public final class TableOffset {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String FLOOR = "rowtime.floor";
+  private static final String COLUMN = "rowtime.column";
 
   private TableOffset() {}
 
@@ -28,19 +29,26 @@ public final class TableOffset {
     return floor.isIntegralNumber() ? Long.valueOf(floor.asLong()) : null;
   }
 
+  /** The column of which the floor was derived; null where that is not said, or it was derived of none. */
+  public static String column(String json) {
+    return parsed(json).path(COLUMN).textValue();
+  }
+
   /**
    * The offset with the floor that was derived at it.
    *
    * @param floor in microseconds; null for none
+   * @param column of which it was derived; null for none
    */
-  public static String withFloor(String json, Long floor) {
-    return parsed(json).put(FLOOR, floor).toString();
+  public static String withFloor(String json, Long floor, String column) {
+    ObjectNode offset = parsed(json).put(FLOOR, floor);
+    return (column == null ? offset : offset.put(COLUMN, column)).toString();
   }
 
   /** The offset as the format's own source has written it. */
   public static String withoutFloor(String json) {
     ObjectNode offset = parsed(json);
-    return offset.remove(FLOOR) == null ? json : offset.toString();
+    return offset.remove(FLOOR) == null ? json : offset.without(COLUMN).toString();
   }
 
   static ObjectNode parsed(String json) {

@@ -24,6 +24,7 @@ public final class TableWatch {
   private final Declared declared;
   private boolean warnedOfFiles;
   private boolean warnedOfCommits;
+  private CommitLog.Numbered passed = new CommitLog.Numbered(CommitLog.NONE, null);
 
   private TableWatch(CommitLog log, String column, Declared declared) {
     this.log = log;
@@ -42,6 +43,11 @@ public final class TableWatch {
     return new TableWatch(log, mark.column(), declared);
   }
 
+  /** The column, as a table's format tells columns apart; null where the floor is not derived of it. */
+  public String column() {
+    return declared.isOfRows() ? log.identity(column) : null;
+  }
+
   public static IllegalArgumentException refused(String why) {
     return new IllegalArgumentException(
         "punctuate(..., watch={\"lateness\": ...}): " + why + ". Or take the times of the commits alone (watch={\"bounds\":"
@@ -57,10 +63,14 @@ public final class TableWatch {
    */
   public Long floor(Long floor, long from, long to) {
     Long found = floor;
+    if (passed.number() == from && passed.commit() != null) {
+      log.requireSame(from, passed.commit().text());
+    }
     long left = from < 0 ? FIRST : Long.MAX_VALUE;
     for (long at = to; at >= 0 && at != from && left > 0; at = log.before(at)) {
       CommitLog.Timed timed = log.timed(at, declared.isOfRows() ? column : null);
       found = timed == null ? found : Declared.later(found, behind(at, timed, floor));
+      passed = timed != null && at == to ? new CommitLog.Numbered(to, timed.commit()) : passed;
       left = timed != null && timed.commit().takesBack() ? 0 : left - 1;
     }
     return found;
