@@ -1,12 +1,14 @@
 package sparkrowtime.query;
 
 import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSource;
@@ -29,6 +31,7 @@ import sparkrowtime.tables.TableWriter;
 final class CommittedBound {
   private static final String OPTION = "rowtimeBound";
   private static final String SETTING = "spark.rowtime.tableBound";
+  private static final int HASH_BYTES = 6;
 
   private final BoundedQuery query;
   private final BoundedSink sink;
@@ -91,8 +94,8 @@ final class CommittedBound {
    */
   void publish(long batch, Map<String, Long> floors, String end, String status) {
     if (column != null) {
-      String rows = UUID.nameUUIDFromBytes(end.getBytes(StandardCharsets.UTF_8)).toString();
-      writer.requireAlone(batch, rows);
+      String offsets = hash(end);
+      writer.requireAlone(batch, offsets);
       Map<String, String> properties = new LinkedHashMap<>();
       if (floors.containsKey(column)) {
         long floor = asStored(floors.get(column));
@@ -104,8 +107,18 @@ final class CommittedBound {
       }
       properties.put("rowtime.query", query.spark().id().toString());
       properties.put("rowtime.batch", Long.toString(batch));
-      properties.put(TableWriter.ROWS, rows);
+      properties.put(TableWriter.OFFSETS, offsets);
       sink.publish(properties, status);
+    }
+  }
+
+  /** The one that {@code rt.tableWriter} puts into its commits, too. */
+  private static String hash(String text) {
+    try {
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(text.getBytes(StandardCharsets.UTF_8));
+      return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
     }
   }
 

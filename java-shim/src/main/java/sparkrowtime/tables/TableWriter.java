@@ -13,8 +13,8 @@ import sparkrowtime.tables.CommitLog.Numbered;
  * one that goes on with a batch that the table has had, since the formats pass by a batch whose number they know.
  */
 public final class TableWriter {
-  /** The property that tells the rows of a batch from those of another batch of its number. */
-  public static final String ROWS = "rowtime.rows";
+  /** The property that tells the rows of a batch from those of another batch of its number: a hash of its end offsets. */
+  public static final String OFFSETS = "rowtime.offsets";
 
   private final CommitLog log;
   private final String query;
@@ -44,9 +44,9 @@ public final class TableWriter {
 
   /**
    * @param batch the number of the batch that will be written
-   * @param rows the text that tells its rows from those of another batch of this number
+   * @param offsets what tells its rows from those of another batch of this number
    */
-  public void requireAlone(long batch, String rows) {
+  public void requireAlone(long batch, String offsets) {
     Numbered last = newest;
     if (last.commit() != null) {
       log.requireSame(last.number(), last.commit().text());
@@ -57,7 +57,7 @@ public final class TableWriter {
     }
     Found found = found(newest.number(), newest.commit());
     requireAllThere(batch, found);
-    requireNew(batch, rows, found);
+    requireNew(batch, offsets, found);
     if (found.commit() != null) { // others may have set the table back while the batch was written
       long before = log.origin(found.number(), found.commit());
       requireAllThere(found.batch(), found(before, before == last.number() ? last.commit() : log.commit(before)));
@@ -113,10 +113,10 @@ public final class TableWriter {
     }
   }
 
-  private void requireNew(long batch, String rows, Found found) {
+  private void requireNew(long batch, String offsets, Found found) {
     long known = Math.max(found.batch(), found.undone());
-    String before = found.batch() == known && known == batch ? found.commit().said(ROWS) : rows;
-    if (known > batch || known == batch && (found.batch() < known || before != null && !before.equals(rows))) {
+    String before = found.batch() == known && known == batch ? found.commit().said(OFFSETS) : offsets;
+    if (known > batch || known == batch && (found.batch() < known || before != null && !before.equals(offsets))) {
       throw new IllegalStateException(
           "ProducerFencedError: the checkpoint of query " + query + " is behind " + log.table().name() + ", which has had batch " + known
               + " of it already, and the query goes on with batch " + batch + ". Its sink passes by a batch that it knows, so rows"
