@@ -6,6 +6,7 @@ import scala.runtime.BoxedUnit;
 import sparkrowtime.analysis.AsOfJoins;
 import sparkrowtime.analysis.QueryStart;
 import sparkrowtime.analysis.RefuseDelaylessDedup;
+import sparkrowtime.analysis.RefuseMarks;
 import sparkrowtime.analysis.RowtimeRelations;
 import sparkrowtime.analysis.TableReads;
 import sparkrowtime.query.JoinEviction;
@@ -32,6 +33,7 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     extensions.injectPostHocResolutionRule(Scala.function(AsOfJoins::new));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
+    extensions.injectCheckRule(Scala.function(session -> new RefuseMarks()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseUnboundedCommits()));
     extensions.injectFunction(TableReads.function());
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));

@@ -38,13 +38,19 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    return ShimMismatch.guarded(() -> bounded(plan.exists(TableOptions::concern) ? withTableOptions(plan) : plan));
+    return ShimMismatch.guarded(() -> bounded(alone(plan.exists(TableOptions::concern) ? withTableOptions(plan) : plan)));
   }
 
   /** The session has its catalog only when the first plan is analyzed, not when the rule is created. */
   private LogicalPlan withTableOptions(LogicalPlan plan) {
     SessionCatalog tables = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalog();
     return plan.resolveOperatorsUp(Scala.rewriting(node -> TableOptions.given(node, tables)));
+  }
+
+  private static LogicalPlan alone(LogicalPlan plan) {
+    return plan.exists(TableReads::isJoined)
+        ? plan.resolveOperatorsUp(Scala.rewriting(node -> TableReads.isJoined(node) ? TableReads.alone((Filter) node) : node))
+        : plan;
   }
 
   private LogicalPlan bounded(LogicalPlan read) {

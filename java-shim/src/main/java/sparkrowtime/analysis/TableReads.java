@@ -5,6 +5,7 @@ import java.util.UUID;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
@@ -111,6 +112,25 @@ public final class TableReads {
     return new Invoke(
         new Literal(mark, new ObjectType(InTable.class)), LateMark.METHOD, DataTypes.BooleanType, Scala.seq(arguments),
         Scala.seq(List.of()), false, false, false);
+  }
+
+  /** Whether an expression calls the function. */
+  static boolean isMarked(Expression e) {
+    return e.exists(part -> LateMark.of(part) != null);
+  }
+
+  /** Whether a filter is by the function and by other conditions. */
+  static boolean isJoined(Object node) {
+    return node instanceof Filter filter && filter.condition() instanceof And both && isMarked(both) && filter.resolved();
+  }
+
+  /** Such a filter as two of them: the function is about the rows that the other conditions leave. */
+  static LogicalPlan alone(Filter joined) {
+    And both = (And) joined.condition();
+    boolean isLast = isMarked(both.right());
+    Filter others = new Filter(isLast ? both.left() : both.right(), joined.child());
+    Filter marked = new Filter(isLast ? both.right() : both.left(), isJoined(others) ? alone(others) : others);
+    return isJoined(marked) ? alone(marked) : marked;
   }
 
   /** The filter over a relation with bounds, below its watermark node; the filter itself where there is no such relation. */
