@@ -18,13 +18,19 @@ from tests.lakehouse.test_bounds_in_commits import (
     test_rows_of_others_below_the_bound_are_late_and_counted,
     test_with_trigger_available_now_the_last_window_is_written,
 )
+from tests.lakehouse.test_self_joins import (
+    test_late_rows_are_left_out_on_both_sides_and_counted_once,
+    test_windows_joined_with_windows,
+)
 
 __all__ = [
     "test_a_batch_that_runs_again_sees_what_it_saw",
     "test_a_bound_about_another_column_is_refused",
     "test_a_window_closes_in_the_batch_that_has_passed_the_commit_with_its_bound",
     "test_late_rows_are_kept_once",
+    "test_late_rows_are_left_out_on_both_sides_and_counted_once",
     "test_rows_of_others_below_the_bound_are_late_and_counted",
+    "test_windows_joined_with_windows",
     "test_with_trigger_available_now_the_last_window_is_written",
 ]
 TEN = ("10:00", "11:00")

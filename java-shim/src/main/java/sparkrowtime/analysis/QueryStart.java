@@ -17,7 +17,8 @@ import sparkrowtime.support.ShimMismatch;
  * do not name the expression.
  *
  * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch. Nothing else
- * changes, but the state of an ASOF JOIN keeps only the columns that the query needs.
+ * changes, but the state of an ASOF JOIN keeps only the columns that the query needs, and a table that is joined with itself
+ * is read once.
  */
 public final class QueryStart extends Rule<LogicalPlan> {
   @Override
@@ -30,7 +31,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseDamagedCheckpoint.check(query);
     RefuseOtherModes.check(query);
     check(query.inputQuery(), query.outputMode());
-    return query.withNewChildren(Scala.seq(List.of(AsOfColumns.needed(query.inputQuery()))));
+    return query.withNewChildren(Scala.seq(List.of(OneRead.of(AsOfColumns.needed(query.inputQuery())))));
   }
 
   private static void check(LogicalPlan plan, OutputMode mode) {
