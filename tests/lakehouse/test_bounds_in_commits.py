@@ -152,6 +152,21 @@ def test_what_has_no_bounds_is_refused(orders: Any, spark: Any) -> None:
         elsewhere.step()
 
 
+@pytest.mark.parametrize("name", ["ignoreMissingFiles", "ignoreCorruptFiles"])
+@pytest.mark.parametrize("watch", [None, {"delay": "1 hour"}], ids=["commits", "watch"])
+def test_what_leaves_out_files_that_are_gone_is_refused(orders: Any, spark: Any, name: str, watch: Any) -> None:
+    with pytest.raises(Exception, match=f"the option {name}=true leaves out the rows of files"):
+        orders.observed(rt.punctuate(orders.read(**{name: True}), "ts", watch=watch)).__enter__()
+    spark.conf.set(f"spark.sql.files.{name}", "true")
+    try:
+        with pytest.raises(Exception, match=f"spark\\.sql\\.files\\.{name}=true leaves out the rows of files"):
+            orders.observed(rt.punctuate(orders.read(**{name: False}), "ts", watch=watch)).__enter__()
+        with orders.observed(orders.read()) as plain:
+            assert plain.step() == [], "without bounds nothing is refused"
+    finally:
+        spark.conf.unset(f"spark.sql.files.{name}")
+
+
 def test_a_bound_about_another_column_is_refused(orders: Any) -> None:
     orders.put(("10:10", "a"), bound="10:30", **{COLUMN: "ts"})
     renamed = orders.read().select(f.col("ts").cast("timestamp").alias("when"), "k")

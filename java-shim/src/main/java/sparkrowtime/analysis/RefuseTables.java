@@ -1,12 +1,14 @@
 package sparkrowtime.analysis;
 
-import java.util.Map;
+import java.util.List;
+import java.util.Objects;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.jdk.javaapi.CollectionConverters;
@@ -18,6 +20,10 @@ import sparkrowtime.topics.TopicBounds;
 
 /** Refuses {@code punctuate} where the rows are not those of a Delta or Iceberg table, or their time can be NULL. */
 final class RefuseTables {
+  /** Settings of Spark, and options of a read, with which files are left out. Iceberg does not have them. */
+  private static final String FILES = "spark.sql.files.";
+  private static final List<String> IGNORING = List.of("ignoreMissingFiles", "ignoreCorruptFiles");
+
   private RefuseTables() {}
 
   static void check(LogicalPlan plan) {
@@ -59,7 +65,7 @@ final class RefuseTables {
           + " only select, withColumn and where can be between its source, format(\"delta\") or format(\"iceberg\"), and"
           + " punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"";
     }
-    return problem(options(leaf));
+    return leaf instanceof StreamingRelation delta ? problem(options(delta)) : null;
   }
 
   private static String problem(CaseInsensitiveStringMap options) {
@@ -70,11 +76,18 @@ final class RefuseTables {
       return "failOnDataLoss=false is below it. Rows whose commits were cleaned up before the query has read them would be missing"
           + " from windows that are complete by the bound. Leave the option out";
     }
-    return null;
+    return IGNORING.stream().map(name -> ignoring(name, options)).filter(Objects::nonNull).findFirst().orElse(null);
   }
 
-  private static CaseInsensitiveStringMap options(LogicalPlan leaf) {
-    return new CaseInsensitiveStringMap(
-        leaf instanceof StreamingRelation table ? CollectionConverters.asJava(table.dataSource().options()) : Map.of());
+  private static String ignoring(String name, CaseInsensitiveStringMap options) {
+    boolean isSet = SQLConf.get().getConfString(FILES + name, "false").equalsIgnoreCase("true");
+    return isSet || options.getBoolean(name, false)
+        ? (isSet ? FILES : "the option ") + name + "=true leaves out the rows of files that cannot be read, which would be missing from"
+            + " windows that are complete by the bound. Set it to false"
+        : null;
+  }
+
+  private static CaseInsensitiveStringMap options(StreamingRelation table) {
+    return new CaseInsensitiveStringMap(CollectionConverters.asJava(table.dataSource().options()));
   }
 }
