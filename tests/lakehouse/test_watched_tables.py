@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
@@ -106,6 +107,28 @@ def test_a_commit_counts_once_it_is_read_entirely(orders: Orders) -> None:
         ]
         assert floors(query)[-3:] == [-30, -30, 90]
         assert set(late(query).values()) == {0}
+
+
+@pytest.mark.parametrize("form", ["sql", "select", "struct"])
+def test_a_column_in_other_letters_is_that_of_the_table(orders: Orders, form: str) -> None:
+    orders.put(("11:00", "a"))
+    if form == "sql":
+        frame = orders.read().where("rowtime_in_time(TS, NULL, NULL, '30 minutes')")
+    elif form == "select":
+        frame = rt.punctuate(orders.read().select("TS", "K"), "TS", watch=LATENESS)
+    else:
+        frame = rt.punctuate(nested(orders).selectExpr("E.T AS ts", "E.K").where("ts IS NOT NULL"), "ts", watch=LATENESS)
+    with orders.observed(frame) as query:
+        assert query.step() == [("11:00", "a")]
+        assert list(query.promised.values()) == ["10:30"]
+
+
+def nested(orders: Orders) -> DataFrame:
+    """The rows of the table in a struct, in another table."""
+    path = f"{orders.folder / 'nested'}"
+    orders.spark.read.format("delta").load(orders.path).selectExpr("struct(ts AS t, k) AS e").write.format("delta").save(path)
+    frame: DataFrame = orders.spark.readStream.format("delta").load(path)
+    return frame
 
 
 def test_files_without_statistics_move_nothing(orders: Orders) -> None:

@@ -154,16 +154,33 @@ public final class TableReads {
     return Scala.copy(iceberg, Table.class, sources.ofIceberg(iceberg.table(), mark));
   }
 
-  /** The column of the relation, or the field of a struct, that an expression is; null if it computes anything. */
   private static String column(Expression e, LogicalPlan rows) {
+    List<String> names = names(e, rows);
+    return names == null ? null : String.join(".", names);
+  }
+
+  /**
+   * The column of the relation, or the path of the field of a struct, that an expression is, with the names that the table has,
+   * not as the user writes them; null if it computes anything.
+   */
+  static List<String> names(Expression e, LogicalPlan rows) {
     if (e instanceof Attribute attribute) {
       Alias alias = Origin.alias(attribute, rows);
-      return alias == null ? attribute.name() : column(alias.child(), rows);
+      return alias == null ? List.of(ofTable(attribute, rows)) : names(alias.child(), rows);
     } else if (e instanceof GetStructField field) {
-      String struct = column(field.child(), rows);
-      return struct == null ? null : struct + "." + field.extractFieldName();
+      List<String> struct = names(field.child(), rows);
+      String name = field.childSchema().apply(field.ordinal()).name();
+      return struct == null ? null : Stream.concat(struct.stream(), Stream.of(name)).toList();
     }
-    return e instanceof Cast cast && cast.child().dataType().equals(cast.dataType()) ? column(cast.child(), rows) : null;
+    return e instanceof Cast cast && cast.child().dataType().equals(cast.dataType()) ? names(cast.child(), rows) : null;
+  }
+
+  private static String ofTable(Attribute column, LogicalPlan rows) {
+    return Scala.list(TopicBounds.leaf(rows).output()).stream()
+        .filter(a -> a.exprId().equals(column.exprId()))
+        .findFirst()
+        .orElse(column)
+        .name();
   }
 
   private static Expression row(List<Attribute> columns) {
