@@ -99,6 +99,25 @@ def test_late_rows_are_kept_once(orders: Any) -> None:
         assert orders.kept().count() == 3
 
 
+def test_late_rows_are_kept_after_the_table_has_got_a_column(orders: Any) -> None:
+    def rows() -> Any:
+        return orders.observed(rt.punctuate(orders.read(), "ts", rejected=orders.rejected))
+
+    orders.put(("10:10", "a"), bound="11:00")
+    with rows() as query:
+        query.step()
+        orders.put(("10:30", "x"))
+        query.step()
+    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (more INT)")
+    with rows() as query:
+        query.step()
+        orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 10:40:00', 'y', 7)")
+        query.step()
+        assert sum(late(query).values()) == 1
+    kept = orders.kept().orderBy("ts").collect()
+    assert [(row.k, row.more, f"{row.belowBound:%H:%M}") for row in kept] == [("x", None, "11:00"), ("y", 7, "11:00")]
+
+
 def test_with_trigger_available_now_the_last_window_is_written(orders: Any) -> None:
     orders.put(("10:10", "a"))
     orders.put(("10:20", "a"), bound="11:00")

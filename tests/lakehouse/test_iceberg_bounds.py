@@ -9,11 +9,13 @@ from pyspark.sql import functions as f
 import spark_rowtime as rt
 from spark_rowtime.drain.properties import COLUMN
 from tests.lakehouse.iceberg import IcebergOrders
+from tests.lakehouse.iceberg_tables import CATALOG
 from tests.lakehouse.orders import hourly
 from tests.lakehouse.test_bounds_in_commits import (
     test_a_batch_that_runs_again_sees_what_it_saw,
     test_a_bound_about_another_column_is_refused,
     test_a_window_closes_in_the_batch_that_has_passed_the_commit_with_its_bound,
+    test_late_rows_are_kept_after_the_table_has_got_a_column,
     test_late_rows_are_kept_once,
     test_rows_of_others_below_the_bound_are_late_and_counted,
     test_with_trigger_available_now_the_last_window_is_written,
@@ -27,6 +29,7 @@ __all__ = [
     "test_a_batch_that_runs_again_sees_what_it_saw",
     "test_a_bound_about_another_column_is_refused",
     "test_a_window_closes_in_the_batch_that_has_passed_the_commit_with_its_bound",
+    "test_late_rows_are_kept_after_the_table_has_got_a_column",
     "test_late_rows_are_kept_once",
     "test_late_rows_are_left_out_on_both_sides_and_counted_once",
     "test_rows_of_others_below_the_bound_are_late_and_counted",
@@ -69,6 +72,22 @@ def test_a_table_by_name_and_as_bounds(orders: IcebergOrders, spark: Any) -> Non
     elsewhere = orders.observed(rt.punctuate(orders.read(), "ts", bounds="iceberg:lake.other.orders"), "elsewhere")
     with pytest.raises(StreamingQueryException, match="the rows are those of iceberg:lake"), elsewhere:
         elsewhere.step()
+
+
+@pytest.mark.parametrize("name", ["late", "{space}.late", "elsewhere.{space}.late"])
+def test_a_table_for_late_rows_without_its_catalog_is_refused(orders: IcebergOrders, spark: Any, name: str) -> None:
+    """Where the query would keep them, it has another current catalog."""
+    orders.put(("10:10", "a"), bound="11:00")
+    rejected = f"iceberg:{name.format(space=orders.space)}"
+    before = spark.catalog.currentCatalog()
+    spark.sql(f"USE {CATALOG}.{orders.space}")
+    try:
+        with pytest.raises(Exception, match=f'rejected="{rejected}" does not begin with a catalog of this session'):
+            orders.observed(rt.punctuate(orders.read(), "ts", rejected=rejected)).__enter__()
+    finally:
+        spark.sql(f"USE {before}.default")
+    with orders.observed(rt.punctuate(orders.read(), "ts", rejected=orders.rejected)) as query:
+        assert query.step() == [("10:10", "a")]
 
 
 def test_a_bound_without_rows_makes_one_batch(orders: IcebergOrders) -> None:

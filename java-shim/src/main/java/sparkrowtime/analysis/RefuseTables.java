@@ -4,9 +4,11 @@ import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser$;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataTypes;
@@ -15,6 +17,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.support.Scala;
 import sparkrowtime.tables.InTable;
+import sparkrowtime.tables.TableName;
 import sparkrowtime.topics.LateMark;
 import sparkrowtime.topics.TopicBounds;
 
@@ -65,7 +68,23 @@ final class RefuseTables {
           + " only select, withColumn and where can be between its source, format(\"delta\") or format(\"iceberg\"), and"
           + " punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"";
     }
-    return leaf instanceof StreamingRelation delta ? problem(options(delta)) : null;
+    String problem = leaf instanceof StreamingRelation delta ? problem(options(delta)) : null;
+    return problem == null && table.keeps() ? problem(table.rejected()) : problem;
+  }
+
+  /** Where the rows are kept, the session is another one, which has not the user's current catalog. */
+  private static String problem(TableName rejected) {
+    List<String> parts = rejected.format().equals(TableName.ICEBERG)
+        ? Scala.list(CatalystSqlParser$.MODULE$.parseMultipartIdentifier(rejected.name()))
+        : null;
+    return parts == null || parts.size() > 1 && isCatalog(parts.get(0))
+        ? null
+        : "rejected=\"" + rejected + "\" does not begin with a catalog of this session. Name the whole table:"
+            + " rejected=\"iceberg:CATALOG.NAMESPACE.TABLE\"";
+  }
+
+  private static boolean isCatalog(String name) {
+    return name.equals(CatalogManager.SESSION_CATALOG_NAME()) || SQLConf.get().contains("spark.sql.catalog." + name);
   }
 
   private static String problem(CaseInsensitiveStringMap options) {

@@ -2,6 +2,8 @@ package sparkrowtime.query;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.DataFrameWriterV2;
 import org.apache.spark.sql.Dataset;
@@ -12,6 +14,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Function1;
 import sparkrowtime.tables.InTable;
@@ -19,7 +22,7 @@ import sparkrowtime.tables.TableName;
 
 /**
  * Keeps the late rows of a table in another Delta or Iceberg table, with the bound that they lie below. They pass through the
- * driver.
+ * driver. The table gets the columns that the source gets.
  *
  * <p>Law: a batch that runs again appends none. Delta knows the batch by its transaction; of Iceberg the snapshots say it.
  */
@@ -59,6 +62,7 @@ final class RejectedTable {
     rows.write()
         .format("delta")
         .mode("append")
+        .option("mergeSchema", true)
         .option("txnAppId", whose)
         .option("txnVersion", batch)
         .option("userMetadata", "late rows of batch " + batch + " of query " + query.id())
@@ -75,12 +79,24 @@ final class RejectedTable {
     DataFrameWriterV2<Row> writer = rows.writeTo(table).option("snapshot-property." + whose, batch);
     try {
       if (isThere) {
+        addColumns(session, table, rows.schema());
         writer.append();
       } else {
         writer.using(TableName.ICEBERG).create();
       }
     } catch (AnalysisException e) {
       throw new IllegalStateException("The late rows of batch " + batch + " cannot be kept in " + mark.rejected(), e);
+    }
+  }
+
+  /** Columns that the source has got since, which Delta adds by itself. */
+  private static void addColumns(SparkSession session, String table, StructType rows) {
+    Set<String> there = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+    there.addAll(List.of(session.table(table).schema().fieldNames()));
+    for (StructField field : rows.fields()) {
+      if (!there.contains(field.name())) {
+        session.sql("ALTER TABLE " + table + " ADD COLUMNS (" + new StructType().add(field.name(), field.dataType()).toDDL() + ")");
+      }
     }
   }
 
