@@ -117,7 +117,9 @@ def test_a_column_in_other_letters_is_that_of_the_table(orders: Orders, form: st
     elif form == "select":
         frame = rt.punctuate(orders.read().select("TS", "K"), "TS", watch=LATENESS)
     else:
-        frame = rt.punctuate(nested(orders).selectExpr("E.T AS ts", "E.K").where("ts IS NOT NULL"), "ts", watch=LATENESS)
+        frame = rt.punctuate(
+            nested(orders).selectExpr("E.T AS ts", "E.K").where("ts IS NOT NULL"), "ts", watch=LATENESS
+        )
     with orders.observed(frame) as query:
         assert query.step() == [("11:00", "a")]
         assert list(query.promised.values()) == ["10:30"]
@@ -126,7 +128,9 @@ def test_a_column_in_other_letters_is_that_of_the_table(orders: Orders, form: st
 def nested(orders: Orders) -> DataFrame:
     """The rows of the table in a struct, in another table."""
     path = f"{orders.folder / 'nested'}"
-    orders.spark.read.format("delta").load(orders.path).selectExpr("struct(ts AS t, k) AS e").write.format("delta").save(path)
+    orders.spark.read.format("delta").load(orders.path).selectExpr("struct(ts AS t, k) AS e").write.format(
+        "delta"
+    ).save(path)
     frame: DataFrame = orders.spark.readStream.format("delta").load(path)
     return frame
 
@@ -173,46 +177,34 @@ def test_a_table_with_column_mapping_is_refused(orders: Orders) -> None:
         mapped.step()
 
 
-def test_a_table_that_is_made_again_under_its_query_is_refused(orders: Orders) -> None:
+@pytest.mark.parametrize("names", ["`e.t`", "`e.x`.t", "e.`x.t`"])
+def test_a_column_with_a_dot_in_its_name_is_refused(orders: Orders, names: str) -> None:
+    """Statistics of Delta are found by the path, in which another column may have that place."""
     orders.put(("10:10", "a"))
-    with orders.observed(rt.punctuate(orders.read(), "ts", watch={"lateness": "0 seconds"})) as query:
-        query.step()
-        made = Path(orders.path, "_delta_log", f"{1:020}.json")
-        made.write_text(made.read_text().replace("WRITE", "WRITE "))
-        orders.put(("10:30", "a"))
-        with pytest.raises(
-            StreamingQueryException, match=r"DataLostError.* was deleted and made again: version 1 of its"
-        ):
-            query.step()
+    path = str(orders.folder / "dotted")
+    struct = "struct(ts AS t, ts AS `x.t`)"
+    rows = orders.spark.read.format("delta").load(orders.path)
+    rows.selectExpr("ts AS `e.t`", f"{struct} AS e", f"{struct} AS `e.x`").write.format("delta").save(path)
+    times = orders.spark.readStream.format("delta").load(path).selectExpr(f"{names} AS t").where("t IS NOT NULL")
+    with pytest.raises(Exception, match="has a dot in its name"):
+        orders.observed(rt.punctuate(times, "t", watch=LATENESS), "dotted").__enter__()
+    with orders.observed(rt.punctuate(times, "t", watch={"bounds": "append-time", "delay": "1 hour"}), "time") as query:
+        assert query.step() == [("10:10",)]
 
 
-def test_a_query_over_another_column_is_refused(orders: Orders) -> None:
-    """Its state would have times of both."""
-    orders.sql("ALTER TABLE ORDERS ADD COLUMNS (paid TIMESTAMP)")
-    orders.sql("INSERT INTO ORDERS VALUES (TIMESTAMP'2006-09-11 10:00:00', 'a', TIMESTAMP'2006-09-11 10:30:00')")
-
-    def rows(column: str) -> Any:
-        times = orders.read().selectExpr(f"{column} AS time", "k").where("time IS NOT NULL")
-        return rt.punctuate(times, "time", watch={"lateness": "0 seconds"})
-
-    for column in ("ts", "TS"):
-        with orders.observed(rows(column)) as query:
-            query.step()
-    changed = pytest.raises(
-        StreamingQueryException, match=r"bounds of the column TS of .* with those of its column paid"
-    )
-    with changed, orders.observed(rows("paid")) as query:
-        query.step()
-
-
-def test_rows_below_the_watermark_that_a_query_had_before_are_late(orders: Orders) -> None:
-    """The operators drop them: they are counted and kept, as all late rows are."""
-    orders.put(("12:00", "a"))
-    with orders.observed(hourly(orders.read().withWatermark("ts", "10 minutes"))) as query:
-        query.step()
-    orders.put(("10:30", "b"), ("12:10", "b"))
-    watched = rt.punctuate(orders.read(), "ts", watch={"lateness": "2 hours"}, rejected=orders.rejected)
-    with orders.observed(hourly(watched)) as query:
-        query.step()
-        assert sum(late(query).values()) == 1
-    assert [row.k for row in orders.kept().collect()] == ["b"]
+def test_a_column_by_which_the_table_is_partitioned_is_refused(orders: Orders) -> None:
+    """Their values are in the actions of a commit, without the zone in which their writer has written them."""
+    path = str(orders.folder / "parts")
+    orders.spark.sql(f"CREATE TABLE delta.`{path}` (TS TIMESTAMP, k STRING) USING delta PARTITIONED BY (ts)")
+    orders.spark.sql(f"INSERT INTO delta.`{path}` VALUES (TIMESTAMP'2006-09-11 10:10:00', 'a')")
+    times = orders.spark.readStream.format("delta").load(path).where("ts IS NOT NULL")
+    partitioned = orders.observed(rt.punctuate(times, "TS", watch=LATENESS), "parts")
+    with (
+        pytest.raises(StreamingQueryException, match="the table is partitioned by the column TS, of which"),
+        partitioned,
+    ):
+        partitioned.step()
+    with orders.observed(
+        rt.punctuate(times, "TS", watch={"bounds": "append-time", "delay": "1 hour"}), "time"
+    ) as query:
+        assert query.step() == [("10:10", "a")]

@@ -44,5 +44,7 @@ def test_a_condition_with_and_may_leave_out_rows_without_a_time(orders: Orders) 
 )
 def test_elsewhere_it_is_refused(orders: Orders, form: str) -> None:
     orders.read().createOrReplaceTempView("orders")
-    with pytest.raises(Exception, match=r"rowtime_in_time\(.*ts\) is a condition of a WHERE, alone or with others by AND"):
+    with pytest.raises(
+        Exception, match=r"rowtime_in_time\(.*ts\) is a condition of a WHERE, alone or with others by AND"
+    ):
         orders.spark.sql(form)

@@ -68,7 +68,7 @@ final class RefuseTables {
           + " only select, withColumn and where can be between its source, format(\"delta\") or format(\"iceberg\"), and"
           + " punctuate. For a topic, give the stream that has its bounds: bounds=\"orders-bounds.rowtime\"";
     }
-    String problem = leaf instanceof StreamingRelation delta ? problem(options(delta)) : null;
+    String problem = leaf instanceof StreamingRelation delta ? problem(delta, table, TableReads.names(time, rows)) : null;
     return problem == null && table.keeps() ? problem(table.rejected()) : problem;
   }
 
@@ -85,6 +85,20 @@ final class RefuseTables {
 
   private static boolean isCatalog(String name) {
     return name.equals(CatalogManager.SESSION_CATALOG_NAME()) || SQLConf.get().contains("spark.sql.catalog." + name);
+  }
+
+  /**
+   * What of a Delta table is not as it must be.
+   *
+   * @param time the names of the column; null if it is computed
+   */
+  private static String problem(StreamingRelation delta, InTable table, List<String> time) {
+    boolean isOfStatistics = table.declared() != null && table.declared().isOfRows();
+    return isOfStatistics && time != null && time.stream().anyMatch(name -> name.contains("."))
+        ? "the column " + String.join(" . ", time) + " of the Delta table has a dot in its name, and the statistics of its files"
+            + " are found by a path with dots. Take the times of the commits alone (watch={\"bounds\": \"append-time\", \"delay\":"
+            + " \"5 minutes\"}), or write the time into a column without a dot"
+        : problem(options(delta));
   }
 
   private static String problem(CaseInsensitiveStringMap options) {

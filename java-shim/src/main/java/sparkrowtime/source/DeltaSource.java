@@ -50,17 +50,21 @@ final class DeltaSource extends TableSource implements Source, SupportsAdmission
     Configuration hadoop = (Configuration) ByName.call(log, "newDeltaHadoopConf");
     mark.requireOf(TableName.ofDelta((Path) ByName.call(log, "dataPath"), hadoop), hadoop);
     if (mark.declared() != null && mark.declared().isOfRows()) {
-      requireNames(log);
+      requireStatistics(log, mark.column());
     }
     return new DeltaSource(source, checkpoint, new DeltaLog((Path) ByName.call(log, "logPath"), hadoop), mark);
   }
 
-  /** Statistics name columns as the files do. */
-  private static void requireNames(Object log) {
+  /** Statistics name columns as the files do. Of a column by which files are divided there are none. */
+  private static void requireStatistics(Object log, String column) {
     Object metadata = ByName.call(ByName.call(log, "unsafeVolatileSnapshot"), "metadata");
     Object mapping = CollectionConverters.asJava((scala.collection.Map<?, ?>) ByName.call(metadata, "configuration")).get(MAPPING);
     if (mapping != null && !mapping.equals("none")) {
       throw TableWatch.refused("the table has " + MAPPING + "=" + mapping + ", so its statistics name columns otherwise");
+    }
+    scala.collection.Seq<?> parts = (scala.collection.Seq<?>) ByName.call(metadata, "partitionColumns");
+    if (Scala.list(parts).stream().anyMatch(part -> part.toString().equalsIgnoreCase(column))) {
+      throw TableWatch.refused("the table is partitioned by the column " + column + ", of which its files have no statistics");
     }
   }
 
