@@ -89,9 +89,9 @@ def test_a_checkpoint_that_is_behind_its_table(orders: Orders, batches: int) -> 
     shutil.rmtree(checkpoint)
     shutil.copytree(copy, checkpoint)
     orders.put(("10:40", "a"), bound="10:40")
-    refused(silver(orders), "ProducerFencedError", "is behind", f"has had batch {batches} of it", "with batch 1")
+    refused(silver(orders), "ProducerFencedError", "is behind")
     orders.spark.sql(f"RESTORE TABLE delta.`{orders.folder}/silver` TO VERSION AS OF 0")
-    refused(silver(orders), "ProducerFencedError", "is behind", f"has had batch {batches} of it", "with batch 1")
+    refused(silver(orders), "ProducerFencedError", "is behind")
 
 
 def test_a_batch_that_runs_again_is_passed_by(orders: Orders) -> None:
