@@ -40,6 +40,8 @@ def test_a_condition_with_and_may_leave_out_rows_without_a_time(orders: Orders) 
         "SELECT * FROM orders WHERE k = 'a' OR rowtime_in_time(ts)",
         "SELECT * FROM orders WHERE k = 'a' AND (k = 'b' OR rowtime_in_time(ts))",
         "SELECT ts, rowtime_in_time(ts) AS now FROM orders",
+        "SELECT count(*) FROM orders GROUP BY rowtime_in_time(ts)",
+        "SELECT a.ts FROM orders a JOIN orders b ON a.k = b.k AND rowtime_in_time(a.ts)",
     ],
 )
 def test_elsewhere_it_is_refused(orders: Orders, form: str) -> None:
@@ -48,3 +50,8 @@ def test_elsewhere_it_is_refused(orders: Orders, form: str) -> None:
         Exception, match=r"rowtime_in_time\(.*ts\) is a condition of a WHERE, alone or with others by AND"
     ):
         orders.spark.sql(form)
+
+
+def test_another_mistake_is_said_as_spark_says_it(orders: Orders) -> None:
+    with pytest.raises(Exception, match="UNRESOLVED_COLUMN.*nosuch"):
+        orders.read().where("rowtime_in_time(ts) AND nosuch = 'a'")

@@ -31,9 +31,9 @@ public final class RowtimeExtensions extends AbstractFunction1<SparkSessionExten
     ShimMismatch.refuseOtherSpark();
     extensions.injectResolutionRule(Scala.function(session -> new RowtimeRelations(session, new Sources())));
     extensions.injectPostHocResolutionRule(Scala.function(AsOfJoins::new));
+    extensions.injectPostHocResolutionRule(Scala.function(session -> new RefuseMarks()));
     extensions.injectHintResolutionRule(Scala.function(session -> new QueryStart()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseDelaylessDedup()));
-    extensions.injectCheckRule(Scala.function(session -> new RefuseMarks()));
     extensions.injectCheckRule(Scala.function(session -> new RefuseUnboundedCommits()));
     extensions.injectFunction(TableReads.function());
     extensions.injectColumnar(Scala.function(session -> new JoinEviction()));

@@ -4,20 +4,22 @@ import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import scala.runtime.AbstractFunction1;
-import scala.runtime.BoxedUnit;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import sparkrowtime.support.Scala;
 import sparkrowtime.topics.LateMark;
 
 /**
- * The check rule for {@code rowtime_in_time} anywhere but as a condition of a WHERE. {@link TableReads} has given each such
- * condition a filter of its own; elsewhere the function would find no bound.
+ * Refuses {@code rowtime_in_time} anywhere but as a condition of a WHERE. {@link TableReads} has given each such condition a
+ * filter of its own; elsewhere the function would find no bound. A rule behind those of resolution, since Spark's own checks,
+ * which follow, do not know the function by its name.
  */
-public final class RefuseMarks extends AbstractFunction1<LogicalPlan, BoxedUnit> {
+public final class RefuseMarks extends Rule<LogicalPlan> {
   @Override
-  public BoxedUnit apply(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseMarks::check));
-    return BoxedUnit.UNIT;
+  public LogicalPlan apply(LogicalPlan plan) {
+    if (plan.resolved()) {
+      plan.foreach(Scala.each(RefuseMarks::check));
+    }
+    return plan;
   }
 
   private static void check(LogicalPlan node) {
