@@ -53,5 +53,5 @@ def test_elsewhere_it_is_refused(orders: Orders, form: str) -> None:
 
 
 def test_another_mistake_is_said_as_spark_says_it(orders: Orders) -> None:
-    with pytest.raises(Exception, match="UNRESOLVED_COLUMN.*nosuch"):
+    with pytest.raises(Exception, match=r"UNRESOLVED_COLUMN.*nosuch"):
         orders.read().where("rowtime_in_time(ts) AND nosuch = 'a'")
