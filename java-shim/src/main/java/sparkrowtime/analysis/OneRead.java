@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.plans.logical.AnalysisHelper$;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -29,8 +30,11 @@ final class OneRead {
   private OneRead() {}
 
   static LogicalPlan of(LogicalPlan plan) {
-    OneRead reads = new OneRead();
-    return plan.transformUp(Scala.rewriting(node -> InTable.of(node) == null ? node : reads.shared((Filter) node)));
+    return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(Scala.call(() -> new OneRead().in(plan)));
+  }
+
+  private LogicalPlan in(LogicalPlan plan) {
+    return plan.transformUp(Scala.rewriting(node -> InTable.of(node) == null ? node : shared((Filter) node)));
   }
 
   private LogicalPlan shared(Filter filter) {

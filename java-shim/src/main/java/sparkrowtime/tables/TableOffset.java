@@ -14,7 +14,7 @@ import sparkrowtime.support.Shown;
 public final class TableOffset {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final String FLOOR = "rowtime.floor";
-  private static final String COLUMN = "rowtime.column";
+  private static final String COLUMN = "rowtime.floorColumn";
 
   private TableOffset() {}
 
