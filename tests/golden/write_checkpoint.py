@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from tests.checkpoints import lose_last_commit
 from tests.sparksession import make_session, running, start
 from tests.streams import opened, send
 
@@ -42,9 +43,7 @@ def write(folder: Path) -> None:
                 query.processAllAvailable()
         raise ConnectionError("the feed ends without leaving its stream")
     spark.stop()
-    last = max(int(file.name) for file in (folder / "checkpoint" / "commits").iterdir() if file.name.isdecimal())
-    for file in (folder / "checkpoint" / "commits").glob(f"*{last}*"):
-        file.unlink()
+    lose_last_commit(folder / "checkpoint")
 
 
 def main() -> None:

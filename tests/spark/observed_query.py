@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame
 
+from tests.checkpoints import lose_commit
 from tests.streams import at, clock_of
 
 
@@ -73,9 +74,7 @@ class Observed:
     def lose_commit(self) -> int:
         """Creates the state after a crash: the last batch is only in the offset log. Returns its number."""
         batch = self.last
-        for file in (self.checkpoint / "commits").glob(f"*{batch}*"):
-            if file.name.strip(".").removesuffix(".crc") == str(batch):
-                file.unlink()
+        lose_commit(self.checkpoint, batch)
         self.batches.pop(batch, None)
         return batch
 

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from tests.checkpoints import lose_last_commit
 from tests.documents.blocks import ROOT, blocks
-from tests.spark.test_tables import forget_last_commit
 from tests.streams import at, opened, send
 
 pytestmark = [pytest.mark.long, pytest.mark.each]
@@ -76,7 +76,7 @@ def test_a_correction_comes_once_whatever_dies(shop: Shop) -> None:
         corrected = [(10, "A", 40, True), (10, "B", 3, False), (9, "A", 11, True), (9, None, 22, True)]
         assert shop.rows == corrected
         versions = DeltaTable(shop.table).version()
-        forget_last_commit(shop.folder / "corrections")
+        lose_last_commit(shop.folder / "corrections")
         shop.correct()
         assert (shop.rows, DeltaTable(shop.table).version()) == (corrected, versions), "the batch was run again"
         send(sink, ("11:10", "A", 5), ("9:00", "A", 100), promise="12:00")

@@ -14,6 +14,7 @@ from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.rejected_source import RejectedStreamReader
 from spark_rowtime.store import open_store
 from spark_rowtime.types.timestamps import END
+from tests.checkpoints import lose_commit
 from tests.spark.query_output import finish, refused
 from tests.sparksession import running
 from tests.streams import Pipe, at, clock_of, opened, send
@@ -43,9 +44,7 @@ class Log:
 
     def forget_commit(self) -> None:
         """Leaves the checkpoint as after a crash before Spark logged that the last batch is done."""
-        last = str(max(self.batches))
-        for name in (last, f".{last}.crc"):
-            (self.checkpoint / "commits" / name).unlink(missing_ok=True)
+        lose_commit(self.checkpoint, max(self.batches))
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:

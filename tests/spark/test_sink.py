@@ -26,6 +26,7 @@ from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Staged
 from spark_rowtime.types.schema import rows_to_batch
+from tests.checkpoints import lose_last_commit
 from tests.spark.query_output import Watched, contents, finish, plain, refused, rows_of, table
 from tests.sparksession import start
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
@@ -103,14 +104,6 @@ def test_a_pump_of_two_queries_passes_bounds_on(pipe: Pipe, source) -> None:
         assert pipe.bound == bound("10:00", strict=True)
     finally:
         first.stop()
-
-
-def lose_last_commit(checkpoint: Path) -> int:
-    """As if the driver had died after the sink's commit and before Spark's own."""
-    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdecimal())
-    for file in (checkpoint / "commits").glob(f"*{last}*"):
-        file.unlink()
-    return last
 
 
 @pytest.mark.smoke

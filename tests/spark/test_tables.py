@@ -10,11 +10,12 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from spark_rowtime.drain.tables.open import open_table
+from tests.checkpoints import lose_last_commit
 from tests.tables.lake import Lake
 from tests.tables.test_set_back import iceberg, set_back
 
@@ -44,14 +45,6 @@ def run(spark: SparkSession, lake: Lake, kind: str, checkpoint: str = "checkpoin
     return str(query.id)
 
 
-def forget_last_commit(checkpoint: Path) -> int:
-    """Makes Spark run the last batch again: as if it had died before it noted the batch as done."""
-    last = max(int(file.name) for file in (checkpoint / "commits").iterdir() if file.name.isdigit())
-    for name in (str(last), f".{last}.crc"):
-        (checkpoint / "commits" / name).unlink(missing_ok=True)
-    return last
-
-
 def hours_in(lake: Lake, kind: str) -> list[tuple[int, int]]:
     lake_rows = lake.read(kind, order="units").to_pylist()
     return sorted((row["window"]["start"].hour, row["units"]) for row in lake_rows)
@@ -77,7 +70,7 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
     assert [link.kind for link in why.chain] == ["producer", "stream", "query", "table"]
     assert (why.chain[2].name, why.cause) == (query, rt.Cause.LEFT)
     commits = lake.commits(kind)
-    assert forget_last_commit(lake.folder / "checkpoint") == int(last["rowtime.batch"])
+    assert lose_last_commit(lake.folder / "checkpoint") == int(last["rowtime.batch"])
     run(spark, lake, kind)
     assert (hours_in(lake, kind), lake.commits(kind)) == ([(10, 110), (11, 111)], commits)
     send(lake.stream, range(12, 14))
@@ -88,6 +81,10 @@ def test_each_batch_of_a_query_is_one_commit_with_its_bound_and_comes_once(
     assert hours_in(lake, kind) == [(hour, 100 + hour) for hour in range(10, 14)]
     with rt.openReader(lake.stream) as reader, pytest.raises((rt.InvalidOptionError, rt.SchemaMismatchError)):
         rt.openTableSink(lake.target(kind), reader.schema)
+
+
+def one_order(spark: SparkSession, hour: int = 10) -> DataFrame:
+    return spark.sql(f"SELECT TIMESTAMP '2026-01-05 {hour}:00:00' AS at, 1 AS units")
 
 
 def in_batch(
@@ -110,7 +107,7 @@ def in_batch(
 def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused(
     spark: SparkSession, lake: Lake
 ) -> None:
-    early, late = (spark.sql(f"SELECT TIMESTAMP '2026-01-05 {hour}:00:00' AS at, 1 AS units") for hour in (10, 12))
+    early, late = (one_order(spark, hour) for hour in (10, 12))
     write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T11:00:00Z").floor
     in_batch(spark, write, early, 0, floor)
     with pytest.raises(rt.DisorderedOutputError, match="is below the bound of delta:"):
@@ -133,7 +130,7 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
 def test_after_log_clean_up_a_batch_is_known_by_its_transaction_and_not_written_again(
     spark: SparkSession, lake: Lake
 ) -> None:
-    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    rows = one_order(spark)
     write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
     for batch in (0, 1):
         in_batch(spark, write, rows, batch, floor)
@@ -163,7 +160,7 @@ def clean_up(lake: Lake) -> None:
 def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batches_out(
     spark: SparkSession, lake: Lake, kind: str
 ) -> None:
-    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    rows = one_order(spark)
     write, floor = rt.tableWriter(lake.target(kind), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
     places = []
     for batch in range(3):
@@ -183,7 +180,7 @@ def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batche
 @pytest.mark.parametrize("again", [False, True])
 def test_a_table_that_was_dropped_gets_no_later_batch(spark: SparkSession, lake: Lake, kind: str, again: bool) -> None:
     """Nor one that others have made in its place. It is not made, so that it can be restored."""
-    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    rows = one_order(spark)
     write, floor = rt.tableWriter(lake.target(kind), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
     in_batch(spark, write, rows, 0, floor)
     drop(lake, kind)
@@ -208,7 +205,7 @@ def drop(lake: Lake, kind: str) -> None:
 def test_the_first_batch_of_a_query_is_in_the_table_also_without_rows(
     spark: SparkSession, lake: Lake, kind: str
 ) -> None:
-    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    rows = one_order(spark)
     write = rt.tableWriter(lake.target(kind), "at")
     for number, frame in enumerate((rows.limit(0), rows.limit(0), rows)):
         in_batch(spark, write, frame, number, None)
@@ -219,7 +216,7 @@ def test_the_first_batch_of_a_query_is_in_the_table_also_without_rows(
 def test_only_the_last_batch_of_a_table_is_repeated_and_only_from_the_same_part_of_the_source(
     spark: SparkSession, lake: Lake, kind: str
 ) -> None:
-    rows = spark.sql("SELECT TIMESTAMP '2026-01-05 10:00:00' AS at, 1 AS units")
+    rows = one_order(spark)
     write = rt.tableWriter(lake.target(kind), "at")
     for number in range(3):
         in_batch(spark, write, rows, number, None, f"offset {number}")
