@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import InvalidOptionError, StoreCorruptError
+from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, StoreCorruptError
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import show_micros, to_micros
@@ -49,6 +49,17 @@ def exact_bound(t: object, strict: bool) -> RowtimeBound:
     floor = to_micros(t) + strict
     bound = RowtimeBound.fromFloor(floor)
     return bound if bound.isEnd else RowtimeBound(t, strict)
+
+
+def require_at_or_after(bound: RowtimeBound, least: int, column: str, target: str, advice: str = "") -> None:
+    """Raises DisorderedOutputError if the least time of a table's next rows is below the bound that the table has."""
+    if least < bound.floor:
+        raise DisorderedOutputError(
+            f"A row with {column} at {show_micros(least)} is below the bound of {target}, {bound}. The readers of "
+            f"{target} were told that it is complete up to there.{advice}",
+            path=target,
+            bound=bound.floor,
+        )
 
 
 def marked(properties: Mapping[str, str]) -> dict[str, str]:

@@ -1,18 +1,27 @@
 """TableSink: gathers a drain's trains into commits of a table."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.drain.properties import POSITION, QUERY, bound_in, bound_properties, exact_bound
+from spark_rowtime.drain.properties import (
+    POSITION,
+    QUERY,
+    bound_in,
+    bound_properties,
+    exact_bound,
+    require_at_or_after,
+)
 from spark_rowtime.errors import InvalidOptionError, SinkClosedError
 from spark_rowtime.store.forks import close_in_children
-from spark_rowtime.types.schema import batch_to_schema
+from spark_rowtime.types.schema import ROWTIME, batch_to_schema
 
 PLUGINS = "spark_rowtime.drain"
 """The group of entry points that name kinds of tables, each a ``Format``."""
@@ -31,8 +40,9 @@ class GatheringSink:
 
     ``bounds_every`` must have passed since the last commit for one that brings no rows; None: ``every``.
 
-    A commit takes everything that ``flush`` was called for. After a commit that failed, the sink is of no more use:
-    whether the table has it is known to the next sink, which reads the table's position.
+    Law (*flushed*, tests/tables/test_gathering.py): a commit has what ``flush`` was called for, with the position and
+    the bound of the last one, and nothing that was sent since. What was gathered is committed, or the sink has ended:
+    the next one reads the table's position. The bound never falls, and no row is below it.
     """
 
     def __init__(
@@ -49,10 +59,14 @@ class GatheringSink:
         self._committed = float("-inf")
         """When the last commit was made."""
         self._schema, self._every, self._max_rows, self._now = schema, every / SECOND_MICROS, max_rows, now
+        self._sent: list[pa.RecordBatch] = []
+        self._sent_bound: RowtimeBound | None = None
+        """What was sent since the last ``flush``."""
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bound: RowtimeBound | None = None
         self._checkpoint: str | None = None
+        """The position after what was flushed, which may not be committed yet."""
         self._since: float | None = None
         """When the oldest of what is gathered came; None while nothing is."""
         self._ended = ""
@@ -76,30 +90,49 @@ class GatheringSink:
         """The bound of the table's last commit: no later row is below it. None while nothing is promised."""
         raise NotImplementedError
 
+    def resume(self) -> str | None:
+        """Begins a drain: what was sent since the last ``flush`` is dropped, and the drain sends it again.
+
+        Returns:
+            The position after what was flushed, which may not be committed yet: the drain continues there. None for a
+            table without one.
+
+        Raises:
+            SinkClosedError: The sink is closed, or a commit failed.
+        """
+        self._require_open()
+        self._sent, self._sent_bound = [], None
+        return self._checkpoint
+
     def sendRows(self, rows: pa.RecordBatch) -> None:
-        """Gathers rows. They are in the table after the commit that a later ``flush`` leads to.
+        """Takes rows. They are in the table after the commit that a later ``flush`` leads to.
 
         Args:
             rows: An Arrow batch with the columns of the schema.
 
         Raises:
             SchemaMismatchError: The rows do not have the columns.
+            DisorderedOutputError: A row is below a bound that was sent, or that the table has.
             SinkClosedError: The sink is closed, or a commit failed.
         """
         self._require_open()
         batch = rows if rows.schema == self._schema else batch_to_schema(rows, self._schema)
-        self._batches.append(batch)
-        self._rows += batch.num_rows
+        least, bound = _least(batch), self._sent_bound or self._bound
+        if least is not None and bound is not None:
+            require_at_or_after(bound, least, ROWTIME, self.target)
+        self._sent.append(batch)
 
     def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
-        """Promises that no later row is below a bound. It is committed with the rows before it.
+        """Promises that no later row is below a bound. A later ``flush`` leads to its commit, with the rows before it.
 
         Args:
             t: A time, as for ``RowtimeBound``.
             strict: If True, every later row is after ``t``, not at it.
         """
         self._require_open()
-        self._bound = exact_bound(t, strict) if not isinstance(t, RowtimeBound) else t
+        bound = exact_bound(t, strict) if not isinstance(t, RowtimeBound) else t
+        before = self._sent_bound or self._bound
+        self._sent_bound = bound if before is None else max(before, bound)
 
     def flush(self, checkpoint: str | None = None) -> None:
         """Takes what was sent into the next commit, and commits if that is due.
@@ -112,12 +145,21 @@ class GatheringSink:
             StoreUnavailableError: The table cannot be written.
         """
         self._require_open()
-        self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
-        self._since = self._now() if self._since is None else self._since
+        with self._or_ended():
+            self._take_sent()
+            self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
+            self._since = self._now() if self._since is None else self._since
         if self._rows >= self._max_rows:
             self._commit_in_background()
         else:
             self.commitDue()
+
+    def _take_sent(self) -> None:
+        """Moves what was sent to what is gathered."""
+        self._batches += self._sent
+        self._rows += sum(batch.num_rows for batch in self._sent)
+        self._bound = self._sent_bound or self._bound
+        self._sent, self._sent_bound = [], None
 
     def commitDue(self) -> float | None:
         """Commits if the interval has passed. A reader that waits for its stream calls this.
@@ -143,9 +185,9 @@ class GatheringSink:
         self._require_open()
         if self._since is None:
             return
-        self._ended = "a commit failed"
-        self._write()
-        self._since, self._ended, self._committed = None, "", self._now()
+        with self._or_ended():
+            self._write()
+            self._since, self._committed = None, self._now()
 
     def _commit_in_background(self) -> None:
         """Commits what is gathered; the sink may go on meanwhile."""
@@ -190,9 +232,16 @@ class GatheringSink:
     def _wait(self) -> None:
         """Waits for the write that is under way; raises its error, after which the sink is of no more use."""
         if self._write_future is not None:
-            ended, self._ended = self._ended, "a commit failed"
-            self._write_future.result()
-            self._write_future, self._ended = None, ended
+            with self._or_ended():
+                self._write_future.result()
+                self._write_future = None
+
+    @contextmanager
+    def _or_ended(self) -> Iterator[None]:
+        """What is done in it is done whole, or the sink has ended, and commits nothing of what it still has."""
+        before, self._ended = self._ended, "a commit failed"
+        yield
+        self._ended = before
 
     def _taken(self) -> pa.Table:
         """All gathered rows, which are then no longer gathered."""
@@ -283,8 +332,9 @@ class TableSink(GatheringSink):
     def _commit_in_background(self) -> None:
         """Commits in the sink's thread, so that the reader reads the next rows meanwhile."""
         self._wait()
-        self._start(self._table.append, *self._gathered())
-        self._since, self._committed = None, self._now()
+        with self._or_ended():
+            self._start(self._table.append, *self._gathered())
+            self._since, self._committed = None, self._now()
 
     def _write(self) -> None:
         self._table.append(*self._gathered())
@@ -293,3 +343,8 @@ class TableSink(GatheringSink):
         """The rows and the properties of the next commit."""
         position = {} if self._checkpoint is None else {POSITION: self._checkpoint}
         return self._taken(), {**bound_properties(self._bound), **position}
+
+
+def _least(rows: pa.RecordBatch) -> int | None:
+    """The least rowtime of the rows; None if there is none."""
+    return None if ROWTIME not in rows.schema.names else pc.min(rows.column(ROWTIME).cast(pa.int64())).as_py()

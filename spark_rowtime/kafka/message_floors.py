@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any
 
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.decoding import MESSAGE_TIME, Decoder, bound_function, time_of_record
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.topic_adapter import ROWS
@@ -11,6 +12,7 @@ from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import to_micros
 
+SECOND_MICROS = 1_000_000
 Floor = Callable[[Any], int | None]
 """Takes a message; returns the floor of later ones in microseconds, None if it says nothing. Raises MalformedError."""
 
@@ -21,12 +23,24 @@ def message_floor(bounds: Any, records: Decoder, rowtime: str, unit: str | None,
     ``zone`` is that of texts without one; ``lateness`` is in microseconds. Both are for "rows".
     """
     if bounds == ROWS:
-        return _of_time(records, rowtime, unit, zone, lateness)
+        return _within_range(_of_time(records, rowtime, unit, zone, lateness))
     bound_of = _of_format(records, bounds) if isinstance(bounds, str) else bound_function(bounds)
 
     def floor(message: Any) -> int | None:
         bound = bound_of(message)
         return None if bound is None else bound.floor
+
+    return _within_range(floor)
+
+
+def _within_range(floor_of: Floor) -> Floor:
+    """The function, for which a time that is no rowtime, such as Go's of the year 1, is one of a malformed message."""
+
+    def floor(message: Any) -> int | None:
+        try:
+            return floor_of(message)
+        except InvalidOptionError as error:
+            raise MalformedError(str(error)) from None
 
     return floor
 
@@ -40,9 +54,15 @@ def _of_time(records: Decoder, rowtime: str, unit: str | None, zone: tzinfo, lat
     def floor(message: Any) -> int | None:
         if message.value() is None:
             return None
-        return to_micros(time_of(message, _record(records, message)), zone) - lateness
+        micros = to_micros(time_of(message, _record(records, message)), zone)
+        return (_by_double(micros) if unit == "s" else micros) - lateness
 
     return floor
+
+
+def _by_double(micros: int) -> int:
+    """The time that Spark makes of a DOUBLE with the seconds, if that is earlier."""
+    return min(micros, int(micros / SECOND_MICROS * SECOND_MICROS))
 
 
 def _of_format(records: Decoder, bounds: str) -> Callable[[Any], Any]:

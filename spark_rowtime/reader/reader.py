@@ -229,11 +229,13 @@ class RowReader:
         A sink with ``checkpoint`` and ``flush(checkpoint=...)`` keeps this reader's position with its
         rows, and a drain into it resumes there. A sink that gathers several trains into one commit also has
         ``commit()`` and ``commitDue()``. The latter commits what is due, and returns the number of seconds until the
-        next commit, or None; ``checkpoint`` is then the position that is committed.
+        next commit, or None; ``checkpoint`` is then the position that is committed. If it keeps what it has gathered
+        from drain to drain, it has ``resume()``, which drops what was sent since the last ``flush`` and returns the
+        position of that one, where the drain goes on.
 
         After an error the same sink may be drained into again: what
-        it has taken is not sent twice. If the sink has ``flush`` and is not from ``openSink``, it is not known whether
-        it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
+        it has taken is not sent twice. If the sink has ``flush``, but no ``resume``, and is not from ``openSink``, it is
+        not known whether it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
 
         Rows that the sink rejects as late are recorded there, and counted, each time that they are sent: with
         ``onLate="raise"`` a drain ends at a train with a late row, and each further drain into that sink sends the
@@ -265,9 +267,9 @@ class RowReader:
         require_consumer(sink)
         with self._alone():
             self._finish_delivery(sink)
-            checkpoint = getattr(sink, "checkpoint", None)
-            if checkpoint is not None:
-                self._resume(checkpoint)
+            position = sink.resume() if _resumes(sink) else getattr(sink, "checkpoint", None)
+            if position is not None:
+                self._resume(position)
             elif isinstance(sink, StreamSink) or gathers(sink):
                 sink.flush(checkpoint=self.position)  # from now on no row becomes visible without its position
             if gathers(sink):
@@ -317,7 +319,7 @@ class RowReader:
         if isinstance(sink, StreamSink):
             if sink.delivery is not None:
                 sink.delivery.finish(sink)
-        elif last is not None and last.sink is sink:
+        elif last is not None and last.sink is sink and not _resumes(sink):
             self._unfinished = last
             last.delivery.finish(sink)
             if self._at == last.before:
@@ -376,6 +378,11 @@ class RowReader:
         train = Train(rows, as_bound(to.floor))
         self._at = to  # last: if something raises before this line, this train is the next one again
         return train
+
+
+def _resumes(sink: Any) -> bool:
+    """Whether the sink tells where a drain goes on, beyond what it has committed."""
+    return callable(getattr(sink, "resume", None))
 
 
 def _is_drained() -> InvalidOptionError:

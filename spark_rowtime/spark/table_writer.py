@@ -22,13 +22,12 @@ from spark_rowtime.drain.properties import (
 )
 from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.drain.tables.table import Table
-from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound, local_property, of_this_query
 from spark_rowtime.spark.query_batch import hash_of_end
 from spark_rowtime.spark.table_batch import is_written, last_written, lost, require_ours
 from spark_rowtime.types.arguments import to_text
 from spark_rowtime.types.schema import ROWTIME, columns_of
-from spark_rowtime.types.timestamps import show_micros
 
 
 def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int], None]:
@@ -110,13 +109,8 @@ def _require_above(bound: RowtimeBound | None, rows: pa.Table, column: str, targ
     if bound is None or not rows.num_rows:
         return
     least = pc.min(times.cast(pa.int64())).as_py()
-    if least is not None and least < bound.floor:
-        raise DisorderedOutputError(
-            f"A row with {column} at {show_micros(least)} is below the bound of {target}, {bound}. The table's readers "
-            "were told that it is complete up to there. Give the column that carries the query's bound.",
-            path=target,
-            bound=bound.floor,
-        )
+    if least is not None:
+        require_at_or_after(bound, least, column, target, " Give the column that carries the query's bound.")
 
 
 def _times(rows: pa.Table, column: str) -> pa.ChunkedArray:

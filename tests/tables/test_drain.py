@@ -175,7 +175,8 @@ def test_a_bound_without_rows_is_committed_less_often(lake: Lake, options: dict[
         now[0] += 1
         assert (sink.commitDue(), len(lake.commits("delta"))) == (None, 2)
         assert bound(4) == interval
-        sink.sendRows(pa.RecordBatch.from_pylist([{"rowtime": 1, "n": 1}], stream_schema(SCHEMA)))
+        row = {"rowtime": rt.RowtimeBound("2026-01-05T10:04:00Z").time, "n": 1}
+        sink.sendRows(pa.RecordBatch.from_pylist([row], stream_schema(SCHEMA)))
         sink.flush(checkpoint="5")
         assert sink.commitDue() == 10
     assert rt.readTableBound(lake.target("delta")) == rt.RowtimeBound("2026-01-05T10:04:00Z"), "at the end at once"

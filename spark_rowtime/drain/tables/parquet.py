@@ -53,8 +53,8 @@ class ParquetSink(GatheringSink):
         self._extent = extent_properties(schema.empty_table(), self._state)
         self._open: Period | None = None
         self._done: list[Period] = []
-        self._kept = self.checkpoint
-        self._complete = self.rowtimeBound
+        self._kept = self._checkpoint = self.checkpoint
+        self._complete = self._bound = self.rowtimeBound
         for left in self._work.glob("*.parquet"):
             left.unlink()
 
@@ -99,19 +99,14 @@ class ParquetSink(GatheringSink):
         """The bound of the folders: each period before it is complete. None while nothing is promised."""
         return bound_in(self._state)
 
-    def sendRows(self, rows: pa.RecordBatch) -> None:
-        """Gathers rows, which must come sorted by rowtime.
-
-        Args:
-            rows: An Arrow batch with the columns of the schema.
-
-        Raises:
-            StoreUnavailableError: The folders cannot be written, as on a full disk.
-        """
-        self._require_open()
-        self._extent = extent_properties(rows, self._extent)
+    def _take_sent(self) -> None:
+        """Moves the rows, which must come sorted by rowtime, to the file of the open period."""
         with self._writing():
-            self._gather(rows)
+            for rows in self._sent:
+                self._extent = extent_properties(rows, self._extent)
+                self._gather(rows)
+        self._sent = []
+        super()._take_sent()
 
     def _gather(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:
@@ -122,7 +117,8 @@ class ParquetSink(GatheringSink):
                 self._end_period()
                 self._open = self._pattern.period(times.least)
             inside = int(times.micros.searchsorted(self._open.end))
-            super().sendRows(rows.slice(0, inside))
+            self._batches.append(rows.slice(0, inside))
+            self._rows += inside
             rows = rows.slice(inside)
             if self._rows >= self._max_rows:
                 self._spill()
@@ -131,10 +127,15 @@ class ParquetSink(GatheringSink):
         """Makes the files of the periods that the bound has passed appear, and then keeps the position.
 
         Args:
-            checkpoint: The reader's position after what was sent.
+            checkpoint: The reader's position after what was sent; None: no file appears.
+
+        Raises:
+            StoreUnavailableError: The folders cannot be written, as on a full disk.
         """
         self._require_open()
-        self._checkpoint = checkpoint
+        with self._or_ended():
+            self._take_sent()
+            self._checkpoint = checkpoint or self._checkpoint
         if checkpoint is None:
             return
         floor = self._bound.floor if self._bound is not None else None
@@ -185,11 +186,10 @@ class ParquetSink(GatheringSink):
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """What is done in it writes: an error of the disk ends the sink."""
+        """What is done in it writes."""
         try:
             yield
         except OSError as error:
-            self._ended = "a commit failed"
             raise StoreUnavailableError(
                 f"{self.target} cannot be written: {error}. Nothing is lost: start the drain again once there is room, "
                 "or the cause is gone; it continues with the first period that is not complete.",

@@ -111,16 +111,25 @@ final class TopicUnion {
 
   /** The columns of the topic that say where a row lies, and those that the stream of bounds keeps of a late row. */
   private List<Attribute> hidden(StreamingRelationV2 topic) {
-    List<String> kept = names(Scala.list(bounds.output()).stream().map(a -> (Attribute) a).toList());
-    List<String> shown = names(Scala.list(rows.output()));
+    List<Attribute> kept = Scala.list(bounds.output()).stream().map(a -> (Attribute) a).toList();
+    List<Attribute> shown = Scala.list(rows.output());
     List<String> found = names(Scala.list(topic.output()).stream().map(a -> (Attribute) a).toList());
     if (!found.containsAll(PLACE)) {
       throw new ShimMismatch("the columns " + PLACE + " of Spark's Kafka source, which has " + found, null);
     }
     return Scala.list(topic.output()).stream()
         .map(a -> (Attribute) a)
-        .filter(a -> PLACE.contains(a.name()) || kept.contains(a.name()) && !shown.contains(a.name()))
+        .filter(a -> PLACE.contains(a.name()) || isIn(kept, a) && !isIn(shown, a))
         .toList();
+  }
+
+  /** Whether a column is among these by its name and its type. */
+  private static boolean isIn(List<Attribute> columns, Attribute column) {
+    return columns.stream().anyMatch(c -> isSame(c, column));
+  }
+
+  private static boolean isSame(Attribute one, Attribute other) {
+    return one.name().equals(other.name()) && one.dataType().sameType(other.dataType());
   }
 
   private static Alias none(Attribute column) {
@@ -188,7 +197,7 @@ final class TopicUnion {
     return Rowtime.isRowtime(kept)
         ? time
         : columns.stream()
-            .filter(c -> c.name().equals(kept.name()) && c.dataType().sameType(kept.dataType()))
+            .filter(c -> isSame(c, kept))
             .findFirst()
             .map(c -> (Expression) c)
             .orElse(Literal.create(null, kept.dataType()));

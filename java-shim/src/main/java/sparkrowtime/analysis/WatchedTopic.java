@@ -17,6 +17,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.IntegralType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StringType;
 import sparkrowtime.bounds.Origin;
@@ -29,6 +32,7 @@ final class WatchedTopic {
   /** The option of a stream of bounds that are derived from the topics beside it. */
   static final String OPTION = "watch";
 
+  private static final int DIGITS_OF_MICROS = 6;
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final Map<Class<?>, String> UNITS =
       Map.of(SecondsToTimestamp.class, "s", MillisToTimestamp.class, "ms", MicrosToTimestamp.class, "us");
@@ -66,8 +70,8 @@ final class WatchedTopic {
       return isOfTopic(column, "timestamp") ? "kafka.timestamp" : null;
     }
     boolean text = made instanceof ParseToTimestamp parsed && parsed.format().isEmpty() && isText(parsed.left());
-    boolean cast = made instanceof Cast c && (isText(c.child()) || c.child().dataType() instanceof NumericType);
-    boolean read = text || cast || UNITS.containsKey(made.getClass());
+    boolean cast = made instanceof Cast c && (isText(c.child()) || isExact(c.child()));
+    boolean read = text || cast || UNITS.containsKey(made.getClass()) && isExact(made.children().apply(0));
     return path(read ? definition(made.children().apply(0)) : made);
   }
 
@@ -94,6 +98,15 @@ final class WatchedTopic {
 
   private static boolean isText(Expression e) {
     return e.dataType() instanceof StringType;
+  }
+
+  /**
+   * Whether a number of a message becomes one of this type that is at no earlier microsecond. A DOUBLE can be, and the Python
+   * side regards that; FLOAT, and DECIMAL with fewer digits, are rounded by more.
+   */
+  private static boolean isExact(Expression e) {
+    boolean isDecimal = e.dataType() instanceof DecimalType decimal && decimal.scale() >= DIGITS_OF_MICROS;
+    return e.dataType() instanceof IntegralType || e.dataType() instanceof DoubleType || isDecimal;
   }
 
   private boolean isOfTopic(Attribute column, String name) {
