@@ -24,7 +24,7 @@
     +-- MessageDecodeError      a message of a topic is not a row
     +-- MessageNotReadyError    a message of a topic cannot be decoded just now
     +-- AnnouncementError       a scheduler has not taken an announcement
-    +-- DisorderedOutputError   a row of a query's output is below the bound that its sink published
+    +-- DisorderedOutputError   a row is below the bound that a query or a drain published
     +-- ShimMissingError        Spark runs without the extension
     +-- ShimMismatchError       Spark's internals are not as the extension expects
     +-- ExtraNotInstalledError  a pip extra is needed
@@ -559,15 +559,15 @@ class AnnouncementError(RowtimeError):
 
 
 class DisorderedOutputError(RowtimeError):
-    """A query's output has a row below the bound that its sink has published.
+    """A query's output, or what is sent into a table, has a row below the bound that was published.
 
-    ``option("onDisorder", "reject")`` records such rows as rejected instead.
+    ``option("onDisorder", "reject")`` of a query into a stream records such rows as rejected instead.
 
     ``values``:
 
-    - ``path``: the path of the stream that the query writes to.
+    - ``path``: the path of the stream, or the table, that is written to.
     - ``bound``: the published floor, in microseconds since the epoch.
-    - ``boundOf``: whose bound it was, "producer" or "stream", as for LateRowError.
+    - ``boundOf``: of a stream, whose bound it was, "producer" or "stream", as for LateRowError.
     - ``boundBy``: the producer that raised it.
     - ``boundEvent``: the event by which it did.
     """

@@ -233,9 +233,9 @@ class RowReader:
         from drain to drain, it has ``resume()``, which drops what was sent since the last ``flush`` and returns the
         position of that one, where the drain goes on.
 
-        After an error the same sink may be drained into again: what
-        it has taken is not sent twice. If the sink has ``flush``, but no ``resume``, and is not from ``openSink``, it is
-        not known whether it has kept the rows, and the next drain raises SinkClosedError: make a new sink.
+        After an error the same sink may be drained into again: what it has taken is not sent twice. If the sink has
+        ``flush``, but no ``resume``, and is not from ``openSink``, it is not known whether it has kept the rows, and
+        the next drain raises SinkClosedError: make a new sink.
 
         Rows that the sink rejects as late are recorded there, and counted, each time that they are sent: with
         ``onLate="raise"`` a drain ends at a train with a late row, and each further drain into that sink sends the

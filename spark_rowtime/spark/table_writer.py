@@ -19,6 +19,7 @@ from spark_rowtime.drain.properties import (
     STRICT,
     bound_in,
     bound_properties,
+    require_at_or_after,
 )
 from spark_rowtime.drain.tables.open import open_table
 from spark_rowtime.drain.tables.table import Table
