@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.train import Timed, Train, one_batch
-from spark_rowtime.errors import InvalidOptionError, not_serializable
+from spark_rowtime.errors import DataLostError, InvalidOptionError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
@@ -54,8 +54,9 @@ class RowReader:
     Rows wait for the stream's bound. At the end of a stream without one, or after ten seconds there, a reader in order
     of rowtime logs, once, how many rows wait, and for whom.
 
-    A reader with a name reports its position to the stream when it opens and each time that the next train is
-    requested.
+    A reader with a name reports its position to the stream each time that the next train is requested. When it opens,
+    it registers there, but does not go beyond what an earlier one of the name has read: a drain that is started again
+    continues at its sink's position.
 
     Law: each row is handed out once, and no row below a bound that was handed out before it; with
     ``order="rowtime"`` rows are sorted by rowtime, and rows of the same rowtime come in the order of their commits.
@@ -83,6 +84,8 @@ class RowReader:
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
         self._closed = self._hasSaid = False
+        self._lost: DataLostError | None = None
+        """Why this reader cannot read from ``start`` on. A drain may go on at its sink's position."""
         text = start if isinstance(start, str) else ""
         if text == "latest":
             self._at = how.latest(store)
@@ -90,8 +93,8 @@ class RowReader:
             self._resume(text)
         else:
             self._how = how if text == "earliest" else replace(how, since=start_bound(start))
-            self._at = self._how.earliest(store)
-        self._keep()
+            self._lost, self._at = self._how.lost(store), self._how.first_left(store)
+        self._register()
 
     def __repr__(self) -> str:
         bound = as_bound(self._at.floor) or "no bound"
@@ -130,6 +133,7 @@ class RowReader:
             ...     list(reader)
             []
         """
+        self._require_start()
         fields = dump_position(self._at, self._store.stream, self._how.order)
         return json.dumps(fields if self._how.since is None else {**fields, "since": self._how.since})
 
@@ -192,6 +196,7 @@ class RowReader:
             self._lock.release()
 
     def _read(self, deadline: float | None) -> Train | None:
+        self._require_start()
         for looks in count():
             self._keep()
             self._store.expire()
@@ -360,6 +365,19 @@ class RowReader:
     def _resume(self, position: str) -> None:
         self._at = load_position(position, self._store.stream, self._how.order, self._store.ancestors)
         self._how = replace(self._how, since=json.loads(position).get("since"))
+        self._lost = None
+
+    def _require_start(self) -> None:
+        if self._lost is not None:
+            raise self._lost
+
+    def _register(self) -> None:
+        """Registers a named reader, unless one of its name is registered with rows before this position unread."""
+        if self._name is not None and not any(
+            known.name == self._name and _has_unread(known.position, self._at)
+            for known in self._store.snapshot().readers
+        ):
+            self._keep()
 
     def _keep(self) -> None:
         """Reports the position of a named reader: a request for the next train confirms the trains before it."""
@@ -378,6 +396,11 @@ class RowReader:
         train = Train(rows, as_bound(to.floor))
         self._at = to  # last: if something raises before this line, this train is the next one again
         return train
+
+
+def _has_unread(known: Position, at: Position) -> bool:
+    """Whether a reader at ``known`` may have rows before ``at`` still to read."""
+    return known.seq < at.seq or (known.cut is not None and (at.cut is None or known.cut < at.cut))
 
 
 def _resumes(sink: Any) -> bool:
@@ -424,8 +447,9 @@ def openReader(
         StreamNotFoundError: There is no stream at ``path``.
         StoreCorruptError: The stream's files do not hold what was written.
         InvalidOptionError: An argument has a value that cannot be used.
-        DataLostError: Rows from ``start`` on were removed from the stream. Reading raises it, too, if rows after the
-            reader's position were removed.
+
+    Reading raises DataLostError if rows from ``start`` on, or after the reader's position, were removed from the
+    stream. A drain into a sink that has a position goes on there, whatever ``start`` is.
 
     Example:
         >>> import spark_rowtime as rt

@@ -53,10 +53,20 @@ class Release:
 
     def earliest(self, store: Store) -> Position:
         """The position before the first row that is left; DataLostError if rows from ``since`` on were removed."""
+        if (lost := self.lost(store)) is not None:
+            raise lost
+        return self.first_left(store)
+
+    def lost(self, store: Store) -> DataLostError | None:
+        """The error that says that rows from ``since`` on were removed; None if they are there."""
         horizon = store.horizon()
         if self.since is not None and horizon.largest is not None and horizon.largest >= self.since:
-            raise lost_error(f"the rows from {show_micros(self.since)} on", horizon, store.path)
-        return self._start(horizon)
+            return lost_error(f"the rows from {show_micros(self.since)} on", horizon, store.path)
+        return None
+
+    def first_left(self, store: Store) -> Position:
+        """The position before the first row that is left."""
+        return self._start(store.horizon())
 
     def _start(self, horizon: Head) -> Position:
         return Position(horizon.seq, None if self._whole() else (horizon.largest or -1) + 1, None)

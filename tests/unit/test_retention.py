@@ -87,8 +87,10 @@ def test_a_stored_position_that_is_gone(orders: str) -> None:
     rowtime("gc", orders, "--bytes", "300")
     with rt.openReader(orders, start=start) as reader, pytest.raises(DataLostError, match="gc has removed"):
         reader.read()
-    with pytest.raises(DataLostError, match="no longer has the rows from 2006-09-11T12:01:00Z on"):
-        rt.openReader(orders, start="2006-09-11T12:01:00Z")
+    with rt.openReader(orders, start="2006-09-11T12:01:00Z") as reader:
+        for read in (reader.read, lambda: reader.position, lambda: reader.drainTo(Consumer(most=9))):
+            with pytest.raises(DataLostError, match="no longer has the rows from 2006-09-11T12:01:00Z on"):
+                read()
     removed = rt.describeStream(orders).removed
     assert 0 < removed < 5
     with rt.openReader(orders) as reader:
@@ -213,3 +215,27 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     assert rt.describeStream(orders).holder == "quiet"
     for sink in (quiet, busy):
         sink.close()
+
+
+@pytest.mark.parametrize("start", ["latest", "2006-09-11T12:00:00Z"])
+def test_a_named_drain_that_is_started_again_continues_at_its_sink(orders: str, start: str) -> None:
+    """Retention keeps what is unread while it is away, and while it starts; what is read may be removed."""
+    sink = Consumer(most=99)
+    with rt.openReader(orders, name="lake", start=start) as reader:
+        send(orders, 13, 6)
+        reader.drainTo(sink)
+        before = list(sink.got)
+        reader.read()
+    send(orders, 14, 7)
+    rowtime("gc", orders, "--age", "0 s")
+    with rt.openReader(orders, name="lake", start=start) as reader:
+        rowtime("gc", orders, "--age", "0 s")
+        reader.drainTo(sink)
+    assert (before[-1], sink.got) == (6, [*before, 7])
+
+
+def send(path: str, hour: int, number: int) -> None:
+    """A row, and the bound behind it."""
+    with rt.openSink(path, producer="later") as feed:
+        feed.sendRow((f"2006-09-11T{hour}:00:00Z", number))
+        feed.sendRowtimeBound(f"2006-09-11T{hour}:30:00Z")
