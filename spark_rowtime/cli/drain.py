@@ -20,8 +20,9 @@ from spark_rowtime.cli.argument_texts import client_settings, config_for, config
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.output import say
 from spark_rowtime.cli.streams import waiting_for
+from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.kafka.positions import POSITIONS
-from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, GatheringSink
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS
 from spark_rowtime.drain.tables.open import openTableSink
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.address import KAFKA

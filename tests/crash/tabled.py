@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 import spark_rowtime as rt
-from spark_rowtime.drain.sink import GatheringSink
+from spark_rowtime.drain.gathering import GatheringSink
 
 
 def drain_into(pipe: Any, stream: str, target: str, catalog: dict[str, str], dying: bool) -> None:

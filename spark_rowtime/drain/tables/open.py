@@ -5,8 +5,9 @@ from datetime import timedelta, tzinfo
 from typing import Any, cast
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import bound_properties
-from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, Format, GatheringSink
+from spark_rowtime.drain.sink import BOUNDS_EVERY, EVERY, MAX_ROWS, PLUGINS, Format
 from spark_rowtime.drain.tables.table import Table
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import known_keywords, to_count

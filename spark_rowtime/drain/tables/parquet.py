@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
-from spark_rowtime.drain.sink import GatheringSink
 from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, sync, write_whole
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
