@@ -12,6 +12,7 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from spark_rowtime.cli.csv_types import kept_types, unsure
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
 from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.local_time import LocalTime, is_naive
@@ -19,7 +20,7 @@ from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, strea
 from spark_rowtime.types.timestamps import to_micros
 
 _BLOCK = 16 << 20
-"""How many bytes are read at once. Types are inferred from the first block."""
+"""How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
 
 
 @dataclass(frozen=True)
@@ -104,16 +105,20 @@ class CsvRows:
 
     @cached_property
     def _inferred(self) -> dict[str, pa.DataType]:
-        """The inferred types of all columns that are read, by name."""
+        """The inferred types of all columns that are read, by name; if the stream is new, those that keep each text."""
         with self._errors(), self._open({}) as reader:
-            return {field.name: field.type for field in reader.schema}
+            types = {field.name: field.type for field in reader.schema}
+        if self.stream is not None or not (looked_at := unsure(types, self.rowtime)):
+            return types
+        with self._errors(), self._open(dict.fromkeys(looked_at, pa.string()), looked_at) as texts:
+            return kept_types(types, texts, self.rowtime)
 
     @cached_property
     def _types(self) -> dict[str, pa.DataType]:
         """The type with which each column is read."""
         types = {name: _read_type(kind) for name, kind in self._inferred.items()}
         for field in self.stream or ():
-            if field.name in types and not pa.types.is_timestamp(types[field.name]):
+            if field.name in types and not self._is_read_as_time(field, types[field.name]):
                 types[field.name] = field.type
         kind = self._inferred[self.rowtime]
         if not pa.types.is_timestamp(kind):
@@ -122,8 +127,13 @@ class CsvRows:
             types[self.rowtime] = pa.timestamp("us")
         return types
 
-    def _open(self, types: dict[str, pa.DataType]) -> pa_csv.CSVStreamingReader:
-        wanted = self._kept if self.rowtime in self._kept else [*self._kept, self.rowtime]
+    def _is_read_as_time(self, field: pa.Field, inferred: pa.DataType) -> bool:
+        """Whether a column of the stream is read as the time that it is inferred to be, and then cast."""
+        is_time: bool = pa.types.is_timestamp(inferred)
+        return is_time and (field.name == self.rowtime or pa.types.is_timestamp(field.type))
+
+    def _open(self, types: dict[str, pa.DataType], columns: Sequence[str] = ()) -> pa_csv.CSVStreamingReader:
+        wanted = columns or (self._kept if self.rowtime in self._kept else [*self._kept, self.rowtime])
         formats = [self.time_format] if self.time_format else []
         return pa_csv.open_csv(
             self.file,
@@ -131,7 +141,7 @@ class CsvRows:
             parse_options=pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=pa_csv.ConvertOptions(
                 column_types=types,
-                include_columns=wanted,
+                include_columns=list(wanted),
                 null_values=list(self.nulls),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,

@@ -84,6 +84,10 @@ def send(
     Times without a zone are in the zone --tz. A time that the clocks there skipped or showed twice is refused. A
     send that was interrupted and is repeated continues where it stopped.
 
+    With --create, a column has the type that keeps what each of its texts says: BIGINT, DOUBLE, BOOLEAN, DATE or
+    TIMESTAMP, and STRING if one has zeros in front (00123), more digits than the type, or none of these types. To
+    have other types, create the stream first.
+
     With --cut it sends no file but a bound of the producer --name, whose rows are in topics of Kafka. The producer
     stays attached, for the next bound.
     """

@@ -1,6 +1,7 @@
 """A CSV file as a feed: sorted within bounded memory, dealt out to producers, with bounds as time passes."""
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,68 @@ def test_digits_beyond_microseconds_are_cut_and_own_formats_are_read(tmp_path: P
     file = write(tmp_path, "time;x\n06.05.2025 10:00;1\n")
     rows = CsvRows(file, "time", delimiter=";", time_format="%d.%m.%Y %H:%M")
     assert [micros(b) for b in rows.batches()] == [[RowtimeBound("2025-05-06T10:00Z").floor]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (["123", "-7", "0", ""], pa.int64()),
+        (["00123", "01000"], pa.string()),
+        (["1", "007"], pa.string()),
+        (["+4930123", "1"], pa.string()),
+        (["-0", "1"], pa.float64()),
+        (["0x1F"], pa.string()),
+        (["9223372036854775807"], pa.int64()),
+        (["12345678901234567890", "1"], pa.string()),
+        (["12345678901234567890"], pa.string()),
+        (["9007199254740993", "0.5"], pa.string()),
+        (["9007199254740992", "0.5"], pa.float64()),
+        (["12.10", "1e5", ".5", "-0.0", "NaN", "-inf"], pa.float64()),
+        (["0.30000000000000004", "0.1"], pa.float64()),
+        (["99999999999999999.01", "12.1"], pa.string()),
+        (["00.5"], pa.string()),
+        (["1e400"], pa.string()),
+        (["1e-400"], pa.string()),
+        (["true", "FALSE", ""], pa.bool_()),
+        (["1", "true"], pa.string()),
+        (["10:30", "10:30:00"], pa.string()),
+        (["2025-05-06", ""], pa.date32()),
+        (["2025-05-06T10:00:00.123456000"], TIMESTAMP),
+        (["2025-05-06T10:00:00.123456789"], pa.string()),
+    ],
+)
+@pytest.mark.parametrize("block", [64, 16 << 20])
+def test_an_inferred_type_keeps_each_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], kind: pa.DataType, block: int
+) -> None:
+    monkeypatch.setattr("spark_rowtime.cli.csv_rows._BLOCK", block)
+    rows = CsvRows(write(tmp_path, "time,x\n" + "".join(f"2025-05-06T10:00Z,{text}\n" for text in texts)), "time")
+    batches = list(rows.batches())
+    assert rows.schema.field("x").type == kind
+    if kind == pa.string():
+        assert [text for b in batches for text in b.column("x").to_pylist()] == texts
+
+
+@given(
+    texts=st.lists(
+        st.from_regex(r"[+-]?[0-9]{0,21}(\.[0-9]{0,20})?(e[0-9]{1,3})?", fullmatch=True) | st.integers().map(str),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_what_is_read_is_what_the_texts_say(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    folder = tmp_path_factory.mktemp("texts")
+    rows = CsvRows(write(folder, "time,x\n" + "".join(f"2025-05-06T10:00Z,{text}\n" for text in texts)), "time")
+    for text, value in zip(texts, [x for b in rows.batches() for x in b.column("x").to_pylist()], strict=True):
+        assert value == text or value is None or Decimal(text) == Decimal(repr(value))
+        assert not (text.startswith(("00", "+")) and not isinstance(value, str)), "as codes and telephone numbers"
+
+
+def test_a_column_of_texts_in_a_stream_gets_them_also_if_they_look_like_times(tmp_path: Path, stream: str) -> None:
+    rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, time TIMESTAMP, x STRING")
+    file = write(tmp_path, "time,x\n2025-05-06T10:00,2025-05-06T10:00:00.5\n")
+    rows = CsvRows(file, "time", stream=rt.describeStream(stream).schema)
+    assert [b.column("x").to_pylist() for b in rows.batches()] == [["2025-05-06T10:00:00.5"]]
 
 
 def test_a_stream_that_is_there_decides_the_types(tmp_path: Path, stream: str) -> None:
