@@ -11,6 +11,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.postgres.check import check
+from spark_rowtime.store.postgres.transaction import Transaction
 from tests.postgresserver import PostgresServer
 from tests.store.gate import OPEN, Gate
 from tests.store.streams import lock_gate
@@ -147,3 +148,35 @@ def test_a_check_whose_connection_is_lost_counts_once(postgres: PostgresServer) 
         store.carried.read = cutting
         report = check(store)
     assert (cuts, report.trains, report.readable_rows, report.damage) == ([], 3, 3, [])
+
+
+@pytest.mark.parametrize("landed", [False, True])
+def test_a_removal_whose_connection_is_lost_counts_once(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch, landed: bool
+) -> None:
+    """In its commit, which has landed or not; the portions behind it go too."""
+    path = postgres.url(f"lost removal {landed}")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+    with rt.openSink(path, producer="shop") as sink:
+        for n in range(9):
+            sink.sendRow((f"2026-01-05T1{n}:00Z", n))
+            sink.flush()
+    monkeypatch.setattr("spark_rowtime.store.postgres.removal.PORTION_EVENTS", 4)
+    finish = Transaction.finish
+    with open_store(path) as store:
+        cuts = [store]
+
+        def cutting(self: Any) -> None:
+            removes = any("DELETE FROM rowtime.trains" in sql for sql, _ in self._later)
+            if landed and removes and cuts:
+                finish(self)
+            if removes and cuts:
+                cut(cuts.pop())
+            finish(self)
+
+        monkeypatch.setattr(Transaction, "finish", cutting)
+        before = store._transact(lambda t, _: t.head.train_bytes)
+        done = store.gc(age=0)
+        left = store._transact(lambda t, _: t.head.train_bytes)
+        assert (cuts, done.rows, done.size, store.horizon().rows) == ([], 9, before - left, 9)
+    assert check_store(path).damage == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store import open_store
+from spark_rowtime.store import check_store, open_store
 from tests.postgresserver import PostgresServer, programs
 from tests.store.roles import SCHEMA, give, make_database
 from tests.streams import send
@@ -86,6 +86,34 @@ def test_an_owner_creates_alters_removes_and_deletes(postgres: PostgresServer, d
     rt.renameStream(path + "-copy", path + "-renamed")
     for one in (path, path + "-renamed"):
         rt.deleteStream(one, force=True)
+
+
+@pytest.mark.parametrize("about", ['{"name": "x"}', "{", "7", '{"location": 7}'])
+def test_a_writer_cannot_have_an_owner_take_a_stream_for_a_copy_that_was_interrupted(
+    postgres: PostgresServer, database: str, about: str
+) -> None:
+    """Nor may the owner's removal end at a note that no copy has written."""
+    path = postgres.url("kept", user="owner_ann_rights", database=database)
+    rt.createStream(path, SCHEMA, existOk=True)
+    with rt.openSink(path, producer="shop") as sink:
+        send(sink, ("10:00", 1))
+    with rt.openReader(path, name="alerts") as reader:
+        list(reader)
+    ((number,),) = postgres.execute("SELECT id FROM rowtime.streams WHERE name = 'kept'", database=database)
+    with postgres.connect(user="writer_ann_rights", database=database) as writer:
+        for stream in (number, number + 1_000_000):
+            writer.execute("INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'copying', 0)", (stream, about))
+    with open_store(path) as store:
+        before = store.snapshot()
+        store.gc()
+        after = store.snapshot()
+    assert [reader.name for reader in after.readers] == ["alerts"]
+    assert (after.head, after.records) == (before.head, before.records)
+    assert check_store(path).damage == []
+    left = postgres.execute("SELECT stream FROM rowtime.unnamed_objects WHERE state = 'copying'", database=database)
+    assert (number + 1_000_000 in [stream for (stream,) in left]) == ("x" not in about), "what is no note stays"
+    postgres.execute("DELETE FROM rowtime.unnamed_objects WHERE state = 'copying'", database=database)
+    rt.deleteStream(path, force=True)
 
 
 def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(

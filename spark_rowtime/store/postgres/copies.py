@@ -3,6 +3,8 @@
 A copy writes in many transactions, so that none keeps the server from freeing what commits replace. The last one makes
 the stream. Until then nobody looks for the rows. ``rowtime.unnamed_objects`` notes the copy, and its session has a
 lock. If nobody has the lock, the copy was interrupted: ``gc``, and the next copy, remove what it has left.
+
+Law (*never a stream*): nothing of a stream that is there is removed, whatever notes there are: a writer may write some.
 """
 
 import json
@@ -13,7 +15,7 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.errors import RowtimeError
+from spark_rowtime.errors import RowtimeError, StoreCorruptError
 from spark_rowtime.store.postgres.connection import Statement, run
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import Ownership
@@ -23,10 +25,13 @@ from spark_rowtime.types.short_repr import short_repr
 LOG = logging.getLogger(__name__)
 _NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'copying', 0)"
 _FOUND = (
-    "SELECT stream, object FROM rowtime.unnamed_objects WHERE state = 'copying' "
-    "AND has_table_privilege('rowtime.readers', 'DELETE')"
+    "SELECT stream, object FROM rowtime.unnamed_objects u WHERE state = 'copying' "
+    "AND has_table_privilege('rowtime.readers', 'DELETE') "
+    "AND NOT EXISTS (SELECT 1 FROM rowtime.streams s WHERE s.id = u.stream)"
 )
-"""The copies whose rows the user may remove."""
+"""The copies whose rows the user may remove. The transaction that makes a copy's stream removes its note."""
+_REMOVE = "DELETE FROM rowtime.{} WHERE stream = %s AND NOT EXISTS (SELECT 1 FROM rowtime.streams WHERE id = %s)"
+"""A stream that is made meanwhile keeps its rows: the statement sees them only if it sees the stream."""
 _END = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'copying'"
 _TABLES = (
     *("events", "trains", "objects", "producers", "rejected", "readers", "key_floors", "accounts", "topic_cuts"),
@@ -57,7 +62,7 @@ def remove_interrupted(connection: psycopg.Connection[Any], path: str) -> None:
     for stream, about in connection.execute(_FOUND).fetchall():
         with _alone(connection, stream) as alone:
             if alone and (stream, about) in connection.execute(_FOUND).fetchall():  # it has not ended meanwhile
-                _remove(connection, stream, json.loads(about), path)
+                _remove(connection, stream, about, path)
 
 
 @contextmanager
@@ -72,19 +77,33 @@ def _alone(connection: psycopg.Connection[Any], stream: int) -> Iterator[bool]:
                 connection.execute("SELECT pg_advisory_unlock(%s)", (copied(stream),))
 
 
-def _remove(connection: psycopg.Connection[Any], stream: int, about: dict[str, str], path: str) -> None:
-    if "location" in about:
-        try:
-            _remove_objects(connection, stream, Objects(path, about["location"], about["uuid"]))
-        except RowtimeError:
-            LOG.warning(
-                "Objects in %s, which a copy has left, could not be removed; the next `rowtime gc` tries again",
-                short_repr(about["location"]),
-                exc_info=True,
-            )
-            return
+def _remove(connection: psycopg.Connection[Any], stream: int, about: str, path: str) -> None:
+    try:
+        if (objects := _objects(about, path)) is not None:
+            _remove_objects(connection, stream, objects)
+    except RowtimeError:
+        LOG.warning(
+            "What a copy has left under the number %d could not be removed (%s); the next `rowtime gc` tries again",
+            stream,
+            short_repr(about),
+            exc_info=True,
+        )
+        return
     for table in _TABLES:
-        connection.execute(f"DELETE FROM rowtime.{table} WHERE stream = %s", (stream,))  # noqa: S608
+        connection.execute(_REMOVE.format(table), (stream, stream))
+
+
+def _objects(about: str, path: str) -> Objects | None:
+    """The objects that a copy has written, by its note; None if it has no location."""
+    try:
+        noted = json.loads(about)
+        return Objects(path, noted["location"], noted["uuid"]) if "location" in noted else None
+    except (ValueError, TypeError, LookupError) as error:
+        raise StoreCorruptError(
+            f"A note in rowtime.unnamed_objects is none that a copy has written: {short_repr(about)}. Somebody has "
+            "changed it; delete it (state = 'copying') if no copy goes on.",
+            path=path,
+        ) from error
 
 
 def _remove_objects(connection: psycopg.Connection[Any], stream: int, objects: Objects) -> None:

@@ -174,6 +174,14 @@ class Collector:
             self._objects(access).outdated(ending)
 
 
+class _Attempt(NamedTuple):
+    """What a transaction removes: the log begins at the event ``horizon`` then, without so many rows and bytes."""
+
+    horizon: int
+    rows: int
+    size: int
+
+
 class _Removal:
     """The removal of the oldest trains, portion by portion.
 
@@ -191,13 +199,16 @@ class _Removal:
         self._end = False
         self.rows = self.size = 0
         self.kept_for: str | None = None
+        self._attempt: _Attempt | None = None
 
     def portion(self) -> bool:
         """Looks at the next events, and removes the next ones that may go. Returns whether no more may."""
         if self._target <= self._horizon or self._horizon < 0:
             self._look()
         if self._target > self._horizon:
+            self._attempt = None
             self._access.transact(self._cut)
+            self._count()
         return self._end and self._target <= self._horizon
 
     def _look(self) -> None:
@@ -224,8 +235,14 @@ class _Removal:
             self._access.transact(partial(_note, now=now))
 
     def _cut(self, transaction: Transaction) -> None:
-        """Removes the next events up to the train that was found to be the last that may go."""
-        head = transaction.head
+        """Removes the next events up to the train that was found to be the last that may go.
+
+        It may run again, if the connection was lost in its commit, which has then landed or not.
+        """
+        head, before = transaction.head, self._attempt
+        if before is not None and head.horizon == before.horizon:
+            return
+        self._attempt = None
         if head.horizon != self._horizon:  # others have removed events
             self._horizon = -1
             return
@@ -267,10 +284,14 @@ class _Removal:
         transaction.write("DELETE FROM rowtime.trains WHERE stream = %s AND seq <= %s", stream, seq)
         if self._in_objects:
             named_objects.cut(transaction, seq)
-        self.rows, self.size = self.rows + rows - head.horizon_rows, self.size + size
+        self._attempt = _Attempt(seq, rows - head.horizon_rows, size)
         _begin_log(transaction, last)
         head.train_bytes -= size
-        self._horizon = seq
+
+    def _count(self) -> None:
+        """Counts what was removed, once its transaction has landed."""
+        if (done := self._attempt) is not None:
+            self.rows, self.size, self._horizon = self.rows + done.rows, self.size + done.size, done.horizon
 
 
 def _begin_log(transaction: Transaction, last: tuple[Any, ...]) -> None:
