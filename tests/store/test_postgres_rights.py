@@ -116,6 +116,28 @@ def test_a_writer_cannot_have_an_owner_take_a_stream_for_a_copy_that_was_interru
     rt.deleteStream(path, force=True)
 
 
+def test_a_writer_whose_role_has_identifiers_quoted_writes(postgres: PostgresServer, database: str) -> None:
+    postgres.execute(f"ALTER ROLE writer_bob_rights IN DATABASE {database} SET quote_all_identifiers = on")
+    rt.createStream(postgres.url("quoted", database=database), SCHEMA)
+    path = postgres.url("quoted", user="writer_bob_rights", database=database)
+    with rt.openSink(path, producer="quoted") as sink:
+        send(sink, ("10:00", 1), promise="11:00")
+    assert rt.describeStream(path).rows == 1
+
+
+def test_a_pooler_that_mixes_sessions_is_named(postgres: PostgresServer, database: str) -> None:
+    """Another client of the pooler has changed the settings of the session."""
+    rt.createStream(postgres.url("pooled", database=database), SCHEMA)
+    path = postgres.url("pooled", user="writer_ann_rights", database=database)
+    with rt.openSink(path, producer="pooled", linger="1 hour") as sink:
+        send(sink, ("10:00", 1))
+        sink._store._connection.call(lambda connection: connection.execute("SET search_path = public"))
+        with pytest.raises(rt.StoreUnavailableError, match=r"lost its settings: .*set pool_mode = session"):
+            send(sink, ("10:01", 2))
+        sink.flush()
+    assert rt.describeStream(path).rows == 2
+
+
 def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(
     postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

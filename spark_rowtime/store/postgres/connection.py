@@ -44,7 +44,7 @@ CLIENT: dict[str, Any] = {
 REQUIRE_AUTH_SINCE = 160000
 """The version of the client library from which on it has the option ``require_auth``."""
 SETTINGS = (
-    "SET search_path = pg_catalog, pg_temp; "
+    "SET quote_all_identifiers = off; SET search_path = pg_catalog, pg_temp; "
     f"SET lock_timeout = '{WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{STILL_SECONDS}s'; "
     "SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 4; "
     "SET tcp_user_timeout = '8s'; "
@@ -56,7 +56,8 @@ keeps nobody waiting for longer.
 
 Law (*no stranger's function*): what a statement does not qualify is PostgreSQL's own. In ``public`` others may have a
 function, or an operator, that fits its arguments better, and would run with the rights of whoever asks. The functions
-of ``rowtime`` have the same search path.
+of ``rowtime`` have the same search path. Its text is compared, and has no quotes: a role may have the setting by which
+the server would put them there.
 
 Every query reads a range of an index, in its order. A server that lacks statistics would read whole tables, and sort.
 """
@@ -309,6 +310,13 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
         return InvalidOptionError(
             f"The database of {path} cannot store this: {what}. Names of streams, producers and readers may have up to "
             "2,600 bytes, and only characters that the encoding of the database has. Create it with the encoding UTF8.",
+            path=path,
+        )
+    if isinstance(error, errors.InvalidSchemaName):
+        return StoreUnavailableError(
+            f"The connection of {path} has lost its settings: {what}. Nothing of this call has landed. A connection "
+            "pooler that gives the sessions of the server to several clients by turns does that: set pool_mode = "
+            "session, or name the server itself in the path.",
             path=path,
         )
     if isinstance(error, errors.LockNotAvailable):
