@@ -232,7 +232,7 @@ def rejected_to_schema(data: pa.RecordBatch | pa.Table, schema: pa.Schema) -> pa
     if added_names(schema):
         table = _with_added(table, schema)
     _same_columns(table.schema.names, schema.names)
-    columns = [_one_chunk(_cast(table.column(field.name), field)) for field in schema]
+    columns = [_one_chunk(cast_to_field(table.column(field.name), field)) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -257,7 +257,8 @@ def _same_columns(given: list[str], wanted: list[str]) -> None:
         )
 
 
-def _cast(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def cast_to_field(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """Casts a column exactly to that of a stream; SchemaMismatchError, with column and reason, where this cannot be."""
     try:
         done = cast(given, field.type)
     except (pa.ArrowException, ValueError) as error:

@@ -61,6 +61,14 @@ def check_years(array: pa.Array | pa.ChunkedArray) -> None:
             raise ValueError(f"{at} {unit} since 1970 is outside the years 1 to 9999 in UTC")
 
 
+def within_years(array: pa.Array) -> pa.Array:
+    """The timestamps or dates, where one outside the years 1 to 9999 is the nearest one within."""
+    whole, first, last, _ = _YEARS[pa.types.is_timestamp(array.type)]
+    least, most = pa.scalar(first, whole), pa.scalar(last, whole)
+    above = pc.max_element_wise(array.cast(whole), least, skip_nulls=False)
+    return pc.min_element_wise(above, most, skip_nulls=False).cast(array.type)
+
+
 @cache
 def _plain(kind: pa.DataType) -> frozenset[type]:
     """The Python types whose values Arrow itself keeps exactly in such a column, or refuses."""

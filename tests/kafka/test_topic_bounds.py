@@ -3,6 +3,7 @@
 import json
 import shutil
 from contextlib import closing
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from spark_rowtime.store import open_store
 from tests.kafka.topic_bounds import TopicBounds, hourly, late, promise
 from tests.spark.observed_query import Observed
 from tests.sparksession import wait_for
+from tests.streams import at
 
 NOON, ONE = ("12:00", "13:00"), ("13:00", "14:00")
 LATE = "late".ljust(56, "!")
@@ -194,6 +196,62 @@ def test_rows_up_to_1970_are_late_and_kept_with_their_times(topic_bounds: TopicB
     for command in (["describe"], ["check"], ["tail"], ["rejected"]):
         done = CliRunner().invoke(main, [*command, topic_bounds.bounds])
         assert done.exit_code == 0, done.output
+
+
+def test_a_late_row_with_values_that_no_stream_can_hold_ends_no_query(spark: Any, kafka: Any, tmp_path: Path) -> None:
+    """Also where the batch runs again. The row is kept, and of it what can be."""
+    kept = "rowtime TIMESTAMP NOT NULL, k STRING, day DATE, s STRUCT<a: TIMESTAMP>, offset BIGINT"
+    topic_bounds = TopicBounds(spark, kafka, tmp_path, kept=kept)
+    order = f.from_json(f.col("value").cast("string"), "ts TIMESTAMP, d INT, n BIGINT")
+    rows = (
+        topic_bounds.read()
+        .select(order.alias("o"), f.col("key").cast("string").alias("k"))
+        .select(
+            "o.ts",
+            "k",
+            f.expr("date_add(DATE'1970-01-01', o.d)").alias("day"),
+            f.struct(f.expr("timestamp_micros(o.n)").alias("a")).alias("s"),
+        )
+    )
+    frame = rt.punctuate(rows.where("ts IS NOT NULL"), "ts", bounds=topic_bounds.bounds).select("ts")
+    bad = {"ts": at("12:30"), "d": 5_000_000, "n": 10**18}
+    good = {"ts": at("12:40"), "d": 1, "n": 0}
+    with closing(topic_bounds.sink()) as sink:
+        promise(sink, "13:00")
+        with Observed(frame, tmp_path) as query:
+            query.step()
+            messages = [{"key": key, "value": json.dumps(row)} for key, row in ((b"\xffa", bad), (b"b", good))]
+            kafka.send(topic_bounds.topics[0], [{"partition": 0, **message} for message in messages])
+            assert query.step() == []
+            assert late(query.query) == 2
+        query.lose_commit()
+        with query:
+            topic_bounds.put(1, ("13:30", "c"))
+            assert query.step() == [("13:30",)]
+    found = [(r["offset"], r["k"], r["day"], r["s"]) for r in rt.rejectedRows(topic_bounds.bounds).to_pylist()]
+    assert found == [
+        (0, "\ufffda", None, None),
+        (1, "b", date(1970, 1, 2), {"a": datetime(1970, 1, 1, tzinfo=UTC)}),
+    ]
+
+
+def test_a_late_row_has_the_topics_column_where_the_frame_has_one_of_another_type(
+    spark: Any, kafka: Any, tmp_path: Path
+) -> None:
+    """A frame whose ``value`` is a text has still the bytes for a stream that keeps bytes."""
+    kept = "rowtime TIMESTAMP NOT NULL, key STRING, value BINARY, offset BIGINT"
+    topic_bounds = TopicBounds(spark, kafka, tmp_path, kept=kept)
+    texts = topic_bounds.read().selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "'0' AS offset")
+    rows = texts.select("*", f.get_json_object("value", "$.ts").cast("timestamp").alias("ts")).where("ts IS NOT NULL")
+    frame = rt.punctuate(rows, "ts", bounds=topic_bounds.bounds).select("ts", "value")
+    value = json.dumps({"ts": at("12:30")})
+    with closing(topic_bounds.sink()) as sink, Observed(frame, tmp_path) as query:
+        promise(sink, "13:00")
+        query.step()
+        kafka.send(topic_bounds.topics[0], [{"key": "x", "value": value, "partition": 0}])
+        assert query.step() == []
+    [found] = rt.rejectedRows(topic_bounds.bounds).to_pylist()
+    assert (found["key"], found["value"], found["offset"]) == ("x", value.encode(), 0)
 
 
 @pytest.mark.long

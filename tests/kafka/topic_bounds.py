@@ -19,11 +19,11 @@ KEPT = "rowtime TIMESTAMP NOT NULL, topic STRING, partition INT, offset BIGINT, 
 class TopicBounds:
     """Topics of one broker with rows (ts, k), and a stream with their bounds. Counts the offsets of what it sends."""
 
-    def __init__(self, spark: Any, kafka: Any, folder: Path, topics: int = 1) -> None:
+    def __init__(self, spark: Any, kafka: Any, folder: Path, topics: int = 1, kept: str = KEPT) -> None:
         self.spark, self.kafka, self.bounds = spark, kafka, str(folder / "bounds.rowtime")
         self.topics = [kafka.topic() for _ in range(topics)]
         self.ends = {topic: dict.fromkeys(range(3), 0) for topic in self.topics}
-        rt.createStream(self.bounds, KEPT)
+        rt.createStream(self.bounds, kept)
 
     def put(self, partition: int, *rows: tuple[str, str], topic: int = 0) -> None:
         """Sends rows into one partition."""
