@@ -143,6 +143,11 @@ FIELDS = {
     "a text": lambda job: job.parsed("STRING").select(f.col("ts").cast("timestamp").alias("ts")),
     "to_timestamp": lambda job: job.parsed("STRING").withColumn("ts", f.to_timestamp("ts")),
     "of the message": lambda job: job.read().select(f.col("timestamp").alias("ts")),
+    "a double": lambda job: job.parsed("DOUBLE").select(f.col("ts").cast("timestamp").alias("ts")),
+    "a long decimal": lambda job: job.parsed("DECIMAL(20, 6)").select(f.expr("timestamp_seconds(ts)").alias("ts")),
+    "a float": lambda job: job.parsed("FLOAT").select(f.col("ts").cast("timestamp").alias("ts")),
+    "seconds as a float": lambda job: job.parsed("FLOAT").select(f.expr("timestamp_seconds(ts)").alias("ts")),
+    "a short decimal": lambda job: job.parsed("DECIMAL(20, 5)").select(f.col("ts").cast("timestamp").alias("ts")),
     "unknown": lambda job: job.parsed().selectExpr("ts + INTERVAL 1 HOUR AS ts"),
     "a format": lambda job: (
         job.read()
@@ -152,15 +157,23 @@ FIELDS = {
         .select("o.*")
     ),
 }
+NUMBERS = {"a double", "a long decimal"}
+UNKNOWN = {"unknown", "a format", "a float", "seconds as a float", "a short decimal"}
+"""A FLOAT and a DECIMAL with few digits are times before those of the messages: rows would be below the bound."""
+
+
+def seconds(clock: str) -> float:
+    return datetime.fromisoformat(at(clock)).timestamp()
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", FIELDS)
 def test_the_field_with_the_time_is_known_or_asked_for(job: Job, how: str) -> None:
-    job.put(0, "09:10")
-    job.put(1, "09:20")
+    form = seconds if how in NUMBERS else at
+    job.put(0, "09:10", form=form)
+    job.put(1, "09:20", form=form)
     frame = job.hours(FIELDS[how](job))
-    if how in ("unknown", "a format"):
+    if how in UNKNOWN:
         assert "It is not known which field of the messages has the time 'ts'" in job.error(frame)
         return
     with Observed(frame, job.folder) as query:
@@ -168,6 +181,16 @@ def test_the_field_with_the_time_is_known_or_asked_for(job: Job, how: str) -> No
         assert query.query.exception() is None
     least = datetime.fromisoformat(at("09:09")) if how != "of the message" else datetime.now(UTC) - timedelta(minutes=9)
     assert rt.describeStream(job.bounds).bound.time >= least
+
+
+@pytest.mark.long
+def test_the_columns_name_may_have_a_backtick(job: Job) -> None:
+    job.put(0, "09:10", "10:05")
+    job.put(1, "09:20", "10:03")
+    frame = job.parsed().withColumnRenamed("ts", "a`t s")
+    rows = rt.punctuate(frame, "a`t s", bounds=job.bounds, watch=AT_ONCE | {"rowtime": "order.ts"})
+    with Observed(rows.groupBy(f.window(f.col("`a``t s`"), "1 hour")).count(), job.folder) as query:
+        wait_for(lambda: closed(query) == [hour(9, 2)], "the first hour")
 
 
 @pytest.mark.long
