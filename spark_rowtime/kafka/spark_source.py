@@ -77,8 +77,9 @@ def _time(given: Mapping[str, str], topic: Mapping[str, Any]) -> dict[str, str]:
     if field is None:
         raise InvalidOptionError(
             f"It is not known which field of the messages has the time {column!r}. That is known of fields of "
-            "from_json(CAST(value AS STRING), ...) without options, also of a text or a number that is cast to "
-            "TIMESTAMP, and of the column timestamp. Say it: watch={'rowtime': 'FIELD', ...}, with 'timeUnit' if it is "
+            "from_json(CAST(value AS STRING), ...) without options, also of a text, a whole number, a DOUBLE or a "
+            "DECIMAL with six digits or more behind the point that is cast to TIMESTAMP, and of the column timestamp. "
+            "Say it: watch={'rowtime': 'FIELD', ...}, with 'timeUnit' if it is "
             f"a number; {MESSAGE_TIME!r} is the time of the messages.",
             option="rowtime",
             column=column,

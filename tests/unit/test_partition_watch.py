@@ -1,6 +1,7 @@
 """PartitionWatch and BrokerClock: what the messages and the brokers of a watched topic promise."""
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,9 @@ from spark_rowtime.kafka import KafkaFeed, KafkaWatch
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.cuts import CutFloors
+from spark_rowtime.kafka.decoding import json_of
 from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_floors import message_floor
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
 from spark_rowtime.kafka.topics import Newest, Part, TopicState
 from spark_rowtime.store import open_store
@@ -121,6 +124,65 @@ def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
 def test_a_watch_follows_topics_that_are_named() -> None:
     with pytest.raises(rt.InvalidOptionError, match=r"'\^orders\.\*' is a pattern, and a watch needs names"):
         KafkaWatch(servers="broker:9092", topics="^orders.*")
+
+
+def record_message(record: Any, millis: int = 0) -> Any:
+    """A message whose value is the record; its decoder is ``by_value``."""
+    return SimpleNamespace(value=lambda: record, timestamp=lambda: (1, millis))
+
+
+def by_value(message: Any) -> Any:
+    return message.value()
+
+
+def floor_by(rowtime: str, unit: str | None, record: Any, millis: int = 0) -> int | None:
+    return message_floor("rows", by_value, rowtime, unit, UTC, 0)(record_message(record, millis))
+
+
+NO_ROWTIMES: dict[str, tuple[str, str | None, Any, int]] = {
+    "Go's zero": ("ts", None, {"ts": "0001-01-01T00:00:00Z"}, 0),
+    "1970": ("ts", None, {"ts": "1970-01-01T00:00:00Z"}, 0),
+    "a decoder's year 1": ("ts", None, {"ts": datetime(1, 1, 1, tzinfo=UTC)}, 0),
+    "a decoder's 1970": ("ts", None, {"ts": datetime(1970, 1, 1, tzinfo=UTC)}, 0),
+    "the end of time": ("ts", None, {"ts": datetime.max.replace(tzinfo=UTC)}, 0),
+    "beyond the years": ("ts", None, {"ts": "9999-12-31T23:59:59-12:00"}, 0),
+    "the message's 1970": ("kafka.timestamp", None, None, 0),
+    "the message's year 10000": ("kafka.timestamp", None, None, 253_402_300_800_000),
+    "0 seconds": ("ts", "s", {"ts": 0}, 0),
+    "0 milliseconds": ("ts", "ms", {"ts": 0}, 0),
+    "0 microseconds": ("ts", "us", {"ts": 0}, 0),
+    "0 nanoseconds": ("ts", "ns", {"ts": 0}, 0),
+    "hlc of 0": ("ts", "hlc", {"ts": "0.0000000000"}, 0),
+    "tso of 0": ("ts", "tso", {"ts": 0}, 0),
+    "seconds beyond": ("ts", "s", {"ts": 10**12}, 0),
+    "microseconds beyond": ("ts", "us", {"ts": 10**19}, 0),
+    "a negative number": ("ts", "ms", {"ts": -62_135_596_800_000}, 0),
+}
+
+
+@pytest.mark.parametrize("case", NO_ROWTIMES)
+def test_a_time_that_is_no_rowtime_promises_nothing(path: str, case: str) -> None:
+    """It is that of a malformed message, and the watch goes on."""
+    rowtime, unit, record, millis = NO_ROWTIMES[case]
+    with pytest.raises(MalformedError):
+        floor_by(rowtime, unit, record, millis)
+    watch = PartitionWatch(
+        PART, lambda: sink(path), lambda _: floor_by(rowtime, unit, record, millis), 0.0, lambda: NOON
+    )
+    watch.take(messages(1))
+    watch.flush()
+    watch.drop()
+    assert (watch.next, floor(path, 1)) == (1, None)
+
+
+@given(seconds=st.integers(1, 253_402_300_799), digits=st.text("0123456789", min_size=1, max_size=20))
+def test_a_floor_is_not_above_the_time_that_spark_makes_of_a_double(seconds: int, digits: str) -> None:
+    """Spark casts the nearest DOUBLE, which may be below the number of the message."""
+    text = f"{seconds}.{digits}"
+    found = floor_by("ts", "s", json_of(f'{{"ts": {text}}}'.encode()))
+    assert found is not None
+    assert found <= int(float(text) * 1e6)
+    assert found >= float(text) * 1e6 - 64, "the distance of two DOUBLEs of that size"
 
 
 def test_a_function_of_the_command_may_be_in_the_current_folder(
