@@ -16,7 +16,7 @@ from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import in_database, open_store
-from spark_rowtime.store.base import REJECTS_ONLY, Rejection, Store
+from spark_rowtime.store.base import Rejection, Store, rejects_only
 from spark_rowtime.store.views import rejected_table
 from spark_rowtime.types.timestamps import END
 
@@ -89,7 +89,7 @@ class RejectedStreamReader(AskedReader):
         """Whether no row can be rejected any more. Bounds beside topics do not end: a topic goes on as it likes."""
         if (self._store.head().floor or 0) < END or self._store.has_cuts():
             return False
-        return all(producer.checkpoint != REJECTS_ONLY for producer in self._store.snapshot().records.values())
+        return not any(rejects_only(producer.checkpoint) for producer in self._store.snapshot().records.values())
 
     def _has_events(self, _: Offset, *, seconds: float, streams: Sequence[str]) -> bool:
         """Whether there is more than the last answer knew, or ``streams`` have events."""

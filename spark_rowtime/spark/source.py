@@ -30,7 +30,7 @@ from spark_rowtime.spark.options import TOPIC_TIME, WATCH, Options
 from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, read_slices
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.spark.status_reporter import StatusReporter
-from spark_rowtime.spark.topic_late_rows import keep_late
+from spark_rowtime.spark.topic_late_rows import LateBatch, keep_late
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, Summary
 from spark_rowtime.store.registration import Registration
@@ -208,9 +208,14 @@ class RowtimeStreamReader(AskedReader):
         """Raises an error if bounds are about topics with other ids."""
         self._cut_floors.requireTopics(self._store.head().seq, ids)
 
-    def _keep_late(self, _: Offset, *, reader: str, batch: int, bound: int, rows: str) -> None:
-        """Keeps the late rows of a batch of topics, exactly once; ``rows`` is an Arrow stream in base64."""
-        keep_late(self._store, reader, batch, bound, rows)
+    def _keep_late(
+        self, end: Offset, *, reader: str, batch: int, offsets: dict[str, dict[str, int]], bound: int, rows: str
+    ) -> None:
+        """Keeps the late rows of a batch of topics, exactly once; ``rows`` is an Arrow stream in base64.
+
+        The batch ends at ``end`` of the bounds, and at ``offsets`` of the topics.
+        """
+        keep_late(self._store, reader, LateBatch(batch, end, offsets), bound, rows)
 
     def _ended(self, _: Offset, *, account: str, error: str | None) -> None:
         """The query has ended, with this error or none."""

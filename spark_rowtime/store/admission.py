@@ -18,8 +18,9 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
     StreamCompleteError,
 )
-from spark_rowtime.store.base import Commit, Rejected, Staged, Store
+from spark_rowtime.store.base import REJECTS_ONLY, Commit, Rejected, Staged, Store
 from spark_rowtime.store.reach import Reach
+from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
@@ -151,6 +152,26 @@ def fenced(producer: str, epoch: int, now: int, status: Status) -> ProducerFence
         producer=producer,
         epoch=epoch,
         current=now,
+    )
+
+
+def has_rejected(record: ProducerRecord, number: int, digest: str, path: str) -> bool:
+    """Whether the stream has these rows of a producer that only rejects rows; see ``Store.reject``."""
+    if number > record.number:
+        return False
+    last = str(record.checkpoint or "").removeprefix(REJECTS_ONLY).strip()
+    if not last or (number, digest) == (record.number, last):
+        return True
+    batch, kept = number - 1, record.number - 1
+    those = "those of that batch from another part of the topics" if batch == kept else f"those of batch {kept}"
+    raise ProducerFencedError(
+        f"The late rows of batch {batch} of {record.name} cannot be kept in {path}: it has {those}. Another process "
+        "runs this query, or its checkpoint was copied, or is an older copy. None of these rows was kept, and the "
+        "batch was not committed. Continue with the newest checkpoint, in one process; where it is gone, start the "
+        "query with a new checkpoint and a new output.",
+        producer=record.name,
+        path=path,
+        batch=batch,
     )
 
 

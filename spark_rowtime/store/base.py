@@ -191,7 +191,14 @@ class Summary:
 
 
 REJECTS_ONLY = "rejects only"
-"""The checkpoint of a producer that only rejects rows; see ``Store.reject``. A producer with one is not forgotten."""
+"""How the checkpoint of a producer begins that only rejects rows; see ``Store.reject``. Behind it, and a space, is the
+digest of what it has rejected last, unless an earlier version wrote it. A producer with one is not forgotten."""
+
+
+def rejects_only(checkpoint: str | bytes | None) -> bool:
+    """Whether a producer with this checkpoint only rejects rows."""
+    return isinstance(checkpoint, str) and checkpoint.startswith(REJECTS_ONLY)
+
 
 FORGET_MICROS = 86_400_000_000
 """``gc`` forgets a producer that left at least this long ago: a day."""
@@ -441,12 +448,14 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...], digest: str) -> None:
         """Keeps rows that are late elsewhere, under the name of a producer that takes no part in the clock.
 
-        No event is logged, and nothing waits for this producer, whose status is LEFT. ``number`` grows with each call;
-        a call whose number is not above that of the last one is a retry, and changes nothing. The producer is not
-        forgotten.
+        No event is logged, and nothing waits for this producer, whose status is LEFT. It is not forgotten. ``number``
+        grows with each call: it is that of a query's batch, from 1 on. ``digest`` says which rows these are. A call
+        with the number and the digest of the last one is a retry, and changes nothing. Raises ProducerFencedError if
+        the stream has other rows of this number, or those of a later one. Where an earlier version has kept the last
+        ones, without a digest, each number up to that of these is a retry.
         """
 
     @abstractmethod

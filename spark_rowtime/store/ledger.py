@@ -9,6 +9,7 @@ from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.admission import (
     fenced,
+    has_rejected,
     is_next,
     landing,
     never_attached,
@@ -159,13 +160,13 @@ class Ledger:
                 self._page.add_cut(bound.logged(self._page.head.seq, record.name, before))
         return landed.sends
 
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...], digest: str) -> None:
         """See ``Store.reject``."""
         record = self._page.find(producer) or self._newcomer(producer)
-        if number <= record.number:
+        if has_rejected(record, number, digest, self._path):
             return
         self._reject(record, number, rejected, ())
-        record.number, record.seen, record.checkpoint = number, self._page.now, REJECTS_ONLY
+        record.number, record.seen, record.checkpoint = number, self._page.now, f"{REJECTS_ONLY} {digest}"
         self._page.save(record)
 
     def _reject(

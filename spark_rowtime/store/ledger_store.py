@@ -55,8 +55,8 @@ class LedgerStore(Store):
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
         return self._decide(lambda ledger: ledger.commit(commit, cuts), commit.producer)
 
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
-        self._decide(lambda ledger: ledger.reject(producer, number, rejected), producer)
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...], digest: str) -> None:
+        self._decide(lambda ledger: ledger.reject(producer, number, rejected, digest), producer)
 
     def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
         self._decide(lambda ledger: ledger.leave(producer, epoch, cut), producer)

@@ -130,6 +130,38 @@ def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(topic_bounds: Top
 
 
 @pytest.mark.long
+def test_an_older_checkpoint_is_refused_where_its_late_rows_would_be_lost(
+    topic_bounds: TopicBounds, tmp_path: Path
+) -> None:
+    """Its next batch has a number whose late rows the stream has, of other messages. The newest checkpoint goes on."""
+    query, copy = Observed(topic_bounds.rows(), tmp_path), tmp_path / "copy"
+    with closing(topic_bounds.sink()) as sink:
+        promise(sink, "13:00")
+        with query:
+            query.step()
+            topic_bounds.put(0, ("12:10", "one"))
+            query.step()
+        shutil.copytree(query.checkpoint, copy / "checkpoint")
+        with query:
+            topic_bounds.put(0, ("12:20", "two"))
+            query.step()
+        kept = topic_bounds.rejected
+        assert [row[3] for row in kept] == ["one", "two"]
+        same = tmp_path / "same"
+        shutil.copytree(copy, same)
+        with Observed(query.frame, same) as older:
+            older.step()
+            assert older.last == query.last, "it ends where that batch has ended, so it is that batch"
+        topic_bounds.put(0, ("12:30", "three"))
+        with Observed(query.frame, copy) as older, pytest.raises(StreamingQueryException, match="older copy"):
+            older.step()
+        assert topic_bounds.rejected == kept
+        with query:
+            query.step()
+        assert [row[3] for row in topic_bounds.rejected] == ["one", "two", "three"]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("crashed", [False, True])
 def test_a_query_that_is_not_registered_ends_where_a_fold_has_weakened_its_bounds(
     topic_bounds: TopicBounds, tmp_path: Path, crashed: bool

@@ -178,7 +178,7 @@ def test_what_a_topic_rejects_has_no_end(tmp_path: Path) -> None:
     first, last = ends(path)
     assert last["floor"] == END
     with closing(open_store(path)) as store:
-        store.reject("spark-topic", 1, (next(iter(store.rejections())).rejected,))
+        store.reject("spark-topic", 1, (next(iter(store.rejections())).rejected,), "")
     with pytest.raises(rt.StreamCompleteError, match="has rejected further rows since"):
         ends(path, last)
     assert "floor" not in ends(path, first)[1]

@@ -152,7 +152,7 @@ CALLS: dict[str, Call] = {
     "commit of late rows": lambda it: it.writer.send([1, 20]),
     "commit of rejected rows": lambda it: it.writer.send(late=LARGE),
     "bound": lambda it: it.writer.send(floor=30),
-    "rejected rows": lambda it: it.store.reject("late", 1, (Rejected("late", None, batch(*LARGE)),)),
+    "rejected rows": lambda it: it.store.reject("late", 1, (Rejected("late", None, batch(*LARGE)),), "d"),
     "renew": lambda it: it.store.renew("a", it.writer.epoch),
     "renew all": lambda it: it.store.renew_all([("a", it.writer.epoch)]),
     "leave": lambda it: it.writer.leave(),

@@ -10,7 +10,7 @@ import pytest
 from unit_support import new_stream, us, when
 
 import spark_rowtime as rt
-from spark_rowtime.spark.topic_late_rows import keep_late
+from spark_rowtime.spark.topic_late_rows import LateBatch, keep_late
 from spark_rowtime.store import open_store
 from spark_rowtime.types.held_values import held_in_schema
 from spark_rowtime.types.schema import stream_schema
@@ -24,6 +24,10 @@ def sent(**columns: list) -> str:
     return of_arrays(**{name: pa.array(v, MICROS if name != "n" else pa.int32()) for name, v in columns.items()})
 
 
+def ended(number: int, end: int = 5) -> LateBatch:
+    return LateBatch(number, {"stream": "s", "seq": number}, {"orders": {"0": end, "1": 2}})
+
+
 def of_arrays(**arrays: pa.Array) -> str:
     rows, out = pa.record_batch(arrays), pa.BufferOutputStream()
     with pa.ipc.new_stream(out, rows.schema) as stream:
@@ -34,21 +38,35 @@ def of_arrays(**arrays: pa.Array) -> str:
 def test_a_batch_that_runs_again_keeps_its_rows_once():
     store = open_store(new_stream("rowtime TIMESTAMP NOT NULL, n INT"))
     for batch, times in ((0, ["9:00", "9:01"]), (1, ["9:02"]), (1, ["9:02"])):
-        keep_late(store, "q-0", batch, us("10:00"), sent(rowtime=[us(t) for t in times], n=[batch] * len(times)))
+        keep_late(store, "q-0", ended(batch), us("10:00"), sent(rowtime=[us(t) for t in times], n=[batch] * len(times)))
     kept = store.rejected().to_pylist()
     assert [(r["rowtime"], r["n"]) for r in kept] == [(when("9:00"), 0), (when("9:01"), 0), (when("9:02"), 1)]
     assert {(r["producer"], r["reason"], r["bound"], r["boundOf"]) for r in kept} == {
         ("spark-q-0", "late", when("10:00"), "stream")
     }
-    keep_late(store, "q-1", 0, us("10:00"), sent(rowtime=[us("9:03")], n=[3]))
+    keep_late(store, "q-1", ended(0), us("10:00"), sent(rowtime=[us("9:03")], n=[3]))
     assert store.rejected().num_rows == 4, "of another source"
+
+
+def test_a_batch_of_an_older_checkpoint_is_refused():
+    """Offsets are the same in any order, as Spark may write them."""
+    store = open_store(new_stream("rowtime TIMESTAMP NOT NULL, n INT"))
+    row, bound = sent(rowtime=[us("9:00")], n=[1]), us("10:00")
+    keep_late(store, "q-0", ended(7), bound, row)
+    again = LateBatch(7, {"seq": 7, "stream": "s"}, {"orders": {"1": 2, "0": 5}})
+    keep_late(store, "q-0", again, bound, row)
+    for other in (ended(7, end=6), again._replace(end={"seq": 8, "stream": "s"}), ended(6)):
+        with pytest.raises(rt.ProducerFencedError, match="older copy"):
+            keep_late(store, "q-0", other, bound, row)
+    keep_late(store, "q-0", ended(8), bound, row)
+    assert store.rejected().num_rows == 2
 
 
 def test_a_time_that_no_stream_can_hold_ends_no_query():
     """A rowtime becomes the nearest one that it can hold, another time NULL."""
     store = open_store(new_stream("rowtime TIMESTAMP NOT NULL, other TIMESTAMP, n INT"))
     times = [-(2**62), FIRST_TIME - 1, FIRST_TIME, LAST_TIME, LAST_TIME + 1]
-    keep_late(store, "q-0", 0, us("10:00"), sent(rowtime=times, other=times, n=list(range(5))))
+    keep_late(store, "q-0", ended(0), us("10:00"), sent(rowtime=times, other=times, n=list(range(5))))
     kept = store.rejected()
     assert kept.column("rowtime").cast(pa.int64()).to_pylist() == [FIRST_TIME] * 3 + [LAST_TIME] * 2
     assert kept.column("other").cast(pa.int64()).to_pylist() == [None, None, FIRST_TIME, LAST_TIME, None]
@@ -112,7 +130,7 @@ def test_no_value_ends_it(
     count = len(given)
     number = pa.array(range(count), pa.int32())
     rows = of_arrays(rowtime=times(*[us("9:00")] * count), v=nested(given) if nested else given, n=number)
-    keep_late(store, "q-0", 0, us("10:00"), rows)
+    keep_late(store, "q-0", ended(0), us("10:00"), rows)
     found = store.rejected()
     assert found.column("n").to_pylist() == list(range(count))
     if nested is None:
@@ -125,7 +143,9 @@ def test_no_value_ends_it(
 def test_a_part_that_is_null_where_the_stream_has_not_null_ends_no_query() -> None:
     store = open_store(new_stream("rowtime TIMESTAMP NOT NULL, v STRUCT<a: INT NOT NULL>, l ARRAY<INT>"))
     v, nine = structs(pa.array([1, None], pa.int32())), times(us("9:00"), us("9:00"))
-    keep_late(store, "q-0", 0, us("10:00"), of_arrays(rowtime=nine, v=v, l=lists(pa.array([1, None], pa.int32()))))
+    keep_late(
+        store, "q-0", ended(0), us("10:00"), of_arrays(rowtime=nine, v=v, l=lists(pa.array([1, None], pa.int32())))
+    )
     assert store.rejected().column("v").to_pylist() == [{"a": 1}, None]
     assert store.rejected().column("l").to_pylist() == [[1], [None]]
 

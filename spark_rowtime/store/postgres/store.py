@@ -334,9 +334,9 @@ class PostgresStore(LedgerStore):
             self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
 
-    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...]) -> None:
+    def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...], digest: str) -> None:
         ahead = Ahead(contents.of_rows(one.rows for one in rejected))
-        self._decide(lambda ledger: ledger.reject(producer, number, rejected), producer, ahead=ahead)
+        self._decide(lambda ledger: ledger.reject(producer, number, rejected, digest), producer, ahead=ahead)
 
     def alter(self, add: pa.Schema) -> None:
         made: list[bytes] = []

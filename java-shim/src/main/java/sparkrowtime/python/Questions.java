@@ -132,10 +132,12 @@ public final class Questions {
   /**
    * Keeps the late rows of a batch of the topics, an Arrow stream, in the stream of bounds, if it does not have them.
    *
+   * @param ofTopics up to where the batch has read the topics
    * @param floor the bound that the rows lie below, as it is published
    */
-  public void keepLate(Offset end, String query, long batch, long floor, byte[] rows) {
+  public void keepLate(Offset end, String ofTopics, String query, long batch, long floor, byte[] rows) {
     ObjectNode question = Planner.question("late").put("reader", query + "-" + source());
+    question.set("offsets", OffsetJson.topics(ofTopics));
     planner.ask(end, question.put("batch", batch).put("bound", floor).put("rows", rows));
   }
 

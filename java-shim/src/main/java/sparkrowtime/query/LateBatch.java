@@ -13,9 +13,9 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
+import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import sparkrowtime.bounds.EndOfTime;
@@ -169,9 +169,10 @@ final class LateBatch {
     Late most = found.stream().reduce((a, b) -> a.rows().count() >= b.rows().count() ? a : b).get();
     counted(stream, most.rows().count());
     if (!most.rows().isZero() && stream instanceof RowtimeStream bounds) {
-      Offset end = query.spark().getLatestExecutionContext().endOffsets().get(stream).get();
+      StreamProgress ends = query.spark().getLatestExecutionContext().endOffsets();
+      String ofTopics = ends.get(query.topics().topic(bounds)).get().json();
       long floor = EndOfTime.published(most.floor());
-      bounds.questions().keepLate(end, query.spark().id().toString(), batch, floor, arrow(most));
+      bounds.questions().keepLate(ends.get(stream).get(), ofTopics, query.spark().id().toString(), batch, floor, arrow(most));
     } else if (!most.rows().isZero()) {
       keep((TableStream) stream, (InTable) most.mark(), most);
     }
