@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import to_cut
-from spark_rowtime.errors import InvalidOptionError, RowtimeAheadError
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.decoding import json_record
 from spark_rowtime.kafka.malformed import MalformedError
@@ -93,7 +93,7 @@ class PartitionOfBounds(PartitionReader):
                 continue
             try:
                 self._send(message)
-            except (MalformedError, RowtimeAheadError) as error:
+            except MalformedError as error:
                 self._tell(message, str(error))
             self._took(message)
 
@@ -101,10 +101,7 @@ class PartitionOfBounds(PartitionReader):
         if message.value() is None:
             return
         bound, offsets, ids = bound_with_offsets(message)
-        now = self.sink.getRowtimeBound()
-        if now is None or bound.floor > now.floor:
-            self.sink.sendRowtimeBound(bound, cut=offsets, topicIds=ids)
-            self._promised = True
+        self.promise(bound, cut=offsets, topicIds=ids)
 
     def _tell(self, message: Any, why: str) -> None:
         """Logs the first message that is no bound."""

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import RowtimeAheadError
 from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
+from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.topics import Part
 from spark_rowtime.producer.sink import StreamSink
 
@@ -39,6 +41,7 @@ class PartitionReader:
         """Whether the stream does not wait for the partition, because nothing comes."""
         self._promised = False
         """Whether there is a bound that is not committed."""
+        self._told_ahead = False
         self.committed_at = self.taken_at = time.monotonic()
 
     @property
@@ -96,12 +99,19 @@ class PartitionReader:
         """Takes messages in the order of their offsets."""
         raise NotImplementedError
 
-    def promise(self, bound: RowtimeBound) -> None:
-        """Sends a bound. One that says nothing new is left out, as change feeds repeat theirs after a restart."""
+    def promise(self, bound: RowtimeBound, **cut: Any) -> None:
+        """Sends a bound, with the cut that it has. One that says nothing new is left out, as feeds repeat theirs.
+
+        So is one that lies too far ahead, which would hold all that comes behind it; the log says so once.
+        """
         now = self.sink.getRowtimeBound()
-        if now is None or bound.floor > now.floor:
+        if now is not None and bound.floor <= now.floor:
+            return
+        try:
+            self._send_bound(bound, **cut)
             self._promised = True
-            self._send_bound(bound)
+        except RowtimeAheadError as error:
+            self._tell_ahead(str(error))
 
     def flush(self) -> None:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
@@ -132,8 +142,21 @@ class PartitionReader:
         """Leaves out what lies before the offset, or takes the messages from there on again, since those are others."""
         self.next, self.end, self.last = offset, None, None
 
-    def _send_bound(self, bound: RowtimeBound) -> None:
-        self.sink.sendRowtimeBound(bound)
+    def _send_bound(self, bound: RowtimeBound, **cut: Any) -> None:
+        self.sink.sendRowtimeBound(bound, **cut)
+
+    def _tell_ahead(self, why: str) -> None:
+        """Logs the first bound that lies too far ahead."""
+        if not self._told_ahead:
+            self._told_ahead = True
+            LOG.warning(
+                "A bound at offset %s of partition %s of topic %s promises nothing, and neither do further ones that "
+                "lie too far ahead: %s",
+                self.position,
+                self.part.number,
+                self.part.topic,
+                why,
+            )
 
     def _took(self, message: Any) -> None:
         """Counts a message, and all before it, as taken."""

@@ -61,7 +61,15 @@ class PartitionWatch(PartitionReader):
                 self._send_with_cut()
         super().flush()
 
-    def _send_bound(self, bound: RowtimeBound) -> None:
+    def promise(self, bound: RowtimeBound, **_: Any) -> None:
+        """Keeps a bound, also one that the brokers' clock promises. One above ``ceiling`` is left out."""
+        ceiling = self._ceiling()
+        if ceiling is None or bound.floor <= ceiling:
+            super().promise(bound)
+        else:
+            self._tell_ahead(_ahead(bound.floor))
+
+    def _send_bound(self, bound: RowtimeBound, **_: Any) -> None:
         self._floor = max(self._floor, bound.floor)
 
     def _send_with_cut(self) -> None:
@@ -79,7 +87,7 @@ class PartitionWatch(PartitionReader):
             return 0
         if ceiling is None or floor <= ceiling:
             return floor
-        self._tell(message, f"the bound would be {show_micros(floor)}, further ahead of the clock than maxAhead")
+        self._tell(message, _ahead(floor))
         return 0
 
     def _tell(self, message: Any, why: str) -> None:
@@ -94,6 +102,10 @@ class PartitionWatch(PartitionReader):
                 self.part.topic,
                 why,
             )
+
+
+def _ahead(floor: int) -> str:
+    return f"the bound would be {show_micros(floor)}, further ahead of the clock than maxAhead"
 
 
 class UnreadPartition(PartitionWatch):

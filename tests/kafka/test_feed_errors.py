@@ -76,6 +76,32 @@ def test_a_topic_that_is_deleted_while_a_feed_runs(kafka: Any, tmp_path: Path) -
             running.result(60)
 
 
+def test_a_bound_too_far_ahead_promises_nothing_and_holds_no_other_partition(
+    kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of one partition alone it would stop the others, at each start again."""
+    topic = kafka.topic(partitions=2)
+    bounds = [json.dumps({"resolved": f"{micros(clock)}000.0000000000"}) for clock in FAR]
+    kafka.send(topic, [message(1, 10), *({"value": bound, "partition": 0} for bound in bounds), message(2, 20)])
+    kafka.send(topic, [message(3, 10, partition=1), {"value": bounds[-1], "partition": 1}])
+    for _ in range(2):
+        assert read(kafka, tmp_path / "s", topic, bounds="resolved") == [1, 2, 3]
+    kafka.send(topic, [{"value": bounds[0], "partition": 0}, message(4, 30)])
+    assert read(kafka, tmp_path / "s", topic, bounds="resolved") == [1, 2, 3, 4]
+    assert rt.describeStream(str(tmp_path / "s")).bound == rt.RowtimeBound(FAR[-1])
+    told = [one.getMessage() for one in caplog.records if "promises nothing" in one.getMessage()]
+    assert [f"partition 0 of topic {topic}" in one for one in told] == [True] * 2, "each run says it once"
+    assert "9000-01-01" in told[0]
+    assert "maxAhead" in told[0]
+
+
+FAR = ("9000-01-01T00:00:00Z", "9001-01-01T00:00:00Z", "2026-01-05T00:00:00Z")
+
+
+def micros(clock: str) -> int:
+    return rt.RowtimeBound(clock).floor
+
+
 @pytest.mark.long
 def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import TopicPartition

@@ -86,6 +86,19 @@ def test_follows(path: str) -> None:
     assert (floor(path, 8), floor(path, 7)) == (30, 5)
 
 
+def test_a_bound_of_the_brokers_clock_that_is_too_far_ahead_is_left_out(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = opened(path)
+    watch.take(messages(5))
+    for ahead in (1001, 5000, 900):
+        watch.promise(rt.RowtimeBound.fromFloor(NOON + ahead))
+    watch.flush()
+    watch.drop()
+    assert floor(path, 1) == 900
+    assert caplog.text.count("maxAhead") == 1
+
+
 def test_a_partition_that_was_truncated_has_its_next_bound_behind_its_last_cut(path: str) -> None:
     watch = opened(path)
     watch.take(messages(1, 2, 3, 4))
