@@ -249,9 +249,11 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 def _same_columns(given: list[str], wanted: list[str]) -> None:
     if sorted(given) != sorted(wanted):
+        twice = sorted({name for name in given if given.count(name) > 1})
         raise SchemaMismatchError(
             f"These rows do not fit the stream: missing {sorted(set(wanted) - set(given)) or 'nothing'}, "
-            f"unknown {sorted(set(given) - set(wanted)) or 'nothing'}; its columns are {wanted}.",
+            f"unknown {sorted(set(given) - set(wanted)) or 'nothing'}"
+            f"{f', more than once {twice}' if twice else ''}; its columns are {wanted}.",
             given=given,
             wanted=wanted,
         )

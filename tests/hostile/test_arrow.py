@@ -120,6 +120,16 @@ def test_malformed_arrow_data_is_refused(kind: str, made: Any, said: str) -> Non
         assert said in str(error)
 
 
+@pytest.mark.parametrize(("names", "twice"), [("rowtime v v", "v"), ("rowtime rowtime v", "rowtime"), ("v x x", "x")])
+def test_a_column_that_is_there_twice_is_named(names: str, twice: str) -> None:
+    with Feed("STRING") as feed:
+        array = pa.array([TIME])
+        rows = pa.Table.from_arrays([array, array, array], names=names.split())
+        error = feed.outcome(lambda: feed.sink.sendRows(rows))
+        assert isinstance(error, rt.SchemaMismatchError)
+        assert f"more than once ['{twice}']" in str(error)
+
+
 def test_null_parts_that_may_be_null_are_taken() -> None:
     with Feed("STRUCT<a: INT NOT NULL>") as feed:
         assert feed.outcome(lambda: feed.sink.sendRows(feed.arrow(pa.array([None, {"a": 1}])))) == [None, {"a": 1}]
