@@ -388,7 +388,7 @@ class StoreCorruptError(RowtimeError):
     """Bytes on disk fail their check: the stream's files do not hold what was written.
 
     ``rowtime check STREAM`` reports what is still readable. Of a table: a commit by others is none of its format, or
-    has a bound that is no time.
+    has a bound that is no time, or one of its files cannot be read as what it should be.
 
     ``values`` has those of these that the message is about:
 

@@ -167,6 +167,33 @@ def test_with_follow_it_waits_for_the_table_also_while_that_cannot_be_read(
     assert caplog.text.count("is looked at again every 5 s") == 1
 
 
+def test_an_announcer_waits_for_a_catalog_that_is_away(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    """A folder where the catalog's file was stands for a server that does not answer."""
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="10:00")
+    lake.drain("iceberg")
+    catalog, away = lake.folder / "catalog.db", lake.folder / "away.db"
+
+    def waits() -> Iterator[None]:
+        catalog.rename(away)
+        catalog.mkdir()
+        yield
+        yield
+        catalog.rmdir()
+        away.rename(catalog)
+        more(lake, "10:40", complete=True)
+        lake.drain("iceberg")
+        yield
+
+    script = waits()
+    found = announcements(
+        lake.target("iceberg"), str, "1 hour", None, "earliest", True, None, {}, (),
+        lambda _: next(script), positions=str(lake.folder / "announced.rowtime"),
+    )  # fmt: skip
+    assert [f"{period.start:%H}" for period in found] == ["09", "10"]
+    assert caplog.text.count("is looked at again every 5 s") == 1
+
+
 @pytest.mark.long
 def test_killed_before_or_after_the_answer_no_hour_is_left_out(lake: Lake, server: Server) -> None:
     """A process that announces the table, beside a drain that goes on; it is killed at calls, and started again."""

@@ -244,6 +244,67 @@ def test_a_folder_that_cannot_be_written_is_said(orders: Lake) -> None:
         opened(orders, "delta")
 
 
+PLACES = {
+    "delta": "delta/_delta_log/*.json",
+    "iceberg": "warehouse/shop/orders/metadata/*.metadata.json",
+    "parquet": "parquet/_rowtime/state.json",
+}
+"""The files that tell of a table what is in it; the last one counts."""
+
+
+@pytest.mark.parametrize("content", ["{", "[]\n", "\x00\xff"])
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_file_of_the_table_that_is_damaged_is_named(orders: Lake, kind: str, content: str) -> None:
+    orders.drain(kind)
+    file = max(orders.folder.glob(PLACES[kind]))
+    file.write_text(content, "latin1")
+    for call in (lambda: rt.readTableBound(orders.target(kind)), lambda: opened(orders, kind)):
+        with pytest.raises(rt.StoreCorruptError, match="cannot be read as what it should be") as caught:
+            call()
+        assert kind == "delta" or str(caught.value.values["file"]).endswith(str(file))  # its library does not tell
+
+
+def test_metadata_of_iceberg_that_is_gone_is_an_error_that_says_so(orders: Lake) -> None:
+    orders.drain("iceberg")
+    for file in orders.folder.glob(PLACES["iceberg"]):
+        file.unlink()
+    for call in (lambda: rt.readTableBound(orders.target("iceberg")), lambda: opened(orders, "iceberg")):
+        with pytest.raises(rt.StoreUnavailableError, match=r"cannot be read or written: .*metadata\.json"):
+            call()
+
+
+def test_a_state_of_folders_that_may_not_be_read_is_said(orders: Lake) -> None:
+    orders.drain("parquet")
+    state = max(orders.folder.glob(PLACES["parquet"]))
+    state.unlink()
+    state.mkdir()
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be read or written"):
+        rt.readTableBound(orders.target("parquet"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"URI": "http://127.0.0.1:9/"}, rt.StoreUnavailableError),
+        ({"URI": "sqlite:////no such folder/catalog.db"}, rt.StoreUnavailableError),
+        ({"URI": "nonsense://lake"}, rt.InvalidOptionError),
+        ({"URI": "no address", "TYPE": "sql"}, rt.InvalidOptionError),
+        ({"TYPE": "sql"}, rt.InvalidOptionError),
+        ({"TYPE": "none"}, rt.InvalidOptionError),
+    ],
+)
+def test_a_catalog_that_is_away_is_told_from_one_that_is_configured_wrongly(
+    orders: Lake, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], error: type[Exception]
+) -> None:
+    from pyiceberg.utils.config import Config
+
+    for name, value in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__OTHER__{name}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    with pytest.raises(error, match=r"iceberg:other\.shop\.orders cannot be (opened|read)"):
+        rt.readTableBound("iceberg:other.shop.orders")
+
+
 def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_appears(
     orders: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY, QUERY_STATUS
 from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.drain.tables.delta_log import DeltaLog, in_sight
+from spark_rowtime.drain.tables.loading import loading, unavailable
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
@@ -71,10 +72,8 @@ class DeltaTable(Table):
 
     def _opened(self, version: int | None = None) -> Any:
         """The table as it is now, or as it was at a version."""
-        try:
+        with loading(self.target):
             return self._library.DeltaTable(self._path, version)
-        except self._library.exceptions.DeltaError as error:
-            raise _unavailable(self.target, error) from error
 
     def _make(self, path: str, schema: pa.Schema, missing: Exception | None) -> None:
         """Makes the table if there is none; a writer that makes it at the same time is no error."""
@@ -91,7 +90,7 @@ class DeltaTable(Table):
                 f"{self.target} cannot be made with the stream's columns: {error}", path=self.target
             ) from error
         except (errors.DeltaError, OSError) as error:
-            raise _unavailable(self.target, error) from error
+            raise unavailable(self.target, error) from error
 
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
         library, table = self._library, self._opened()
@@ -108,7 +107,7 @@ class DeltaTable(Table):
                 lambda: self._written(fresh.pop() if fresh else self._opened(self._table.version()), rows, commit),
                 lambda: self._found(own[COMMIT]),
                 refused=library.exceptions.CommitFailedError,
-                lost=(library.exceptions.DeltaError, OSError),
+                lost=(library.exceptions.DeltaError, OSError, StoreUnavailableError),
             )
         except library.exceptions.CommitFailedError:
             return False
@@ -170,7 +169,3 @@ def _is_local(kind: pa.DataType) -> bool:
     """Whether a type is, or has in it, a timestamp without a time zone."""
     inside = [kind.field(i).type for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     return (pa.types.is_timestamp(kind) and kind.tz is None) or any(map(_is_local, inside))
-
-
-def _unavailable(target: str, error: Exception) -> StoreUnavailableError:
-    return StoreUnavailableError(f"{target} cannot be read or written: {error}", path=target)

@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 
+from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.forks import Descriptor, no_fork
@@ -20,11 +21,18 @@ def read_root_state(target: str) -> dict[str, str]:
 
 
 def read_state(root: Path) -> dict[str, str]:
-    """Bound and position of the folders below ``root``; empty if no drain has written there."""
-    try:
-        state: dict[str, str] = json.loads((root / FOLDER / STATE).read_text())
-    except FileNotFoundError:
-        return {}
+    """Bound and position of the folders below ``root``; empty if no drain has written there.
+
+    Raises StoreUnavailableError if the file cannot be read, StoreCorruptError if it is none that a drain has written.
+    """
+    file = root / FOLDER / STATE
+    with loading(f"parquet:{root}", file):
+        try:
+            state = json.loads(file.read_text())
+        except FileNotFoundError:
+            return {}
+        if not isinstance(state, dict) or not all(isinstance(value, str) for value in state.values()):
+            raise ValueError("it is no object with texts")
     return state
 
 

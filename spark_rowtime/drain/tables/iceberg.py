@@ -9,9 +9,10 @@ import pyarrow as pa
 from spark_rowtime.drain.properties import QUERY, QUERY_STATUS, batch_in
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
+from spark_rowtime.drain.tables.loading import loading, opening_catalog, unavailable
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
-from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError, StoreUnavailableError
+from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError
 from spark_rowtime.store.forks import no_fork, was_interrupted
 from spark_rowtime.types.extras import import_extra
 
@@ -44,7 +45,8 @@ class IcebergTable(Table):
         self._kept = f"iceberg:{name}"
         with no_fork(self._kept):
             self._catalog = self._opened(name)
-            self._table = self._loaded(schema, missing)
+            with loading(target):
+                self._table = self._loaded(schema, missing)
         self.properties = self._reload()
         if schema is not None:
             require_same(target, schema, self.schema, wanted=_widened(schema))
@@ -63,15 +65,8 @@ class IcebergTable(Table):
                 "multiprocessing.get_context('spawn') or 'forkserver', or fork while nothing drains into the catalog.",
                 path=self.target,
             )
-        try:
+        with opening_catalog(self.target, name):
             return import_extra("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
-        except Exception as error:
-            raise InvalidOptionError(
-                f"The catalog {name!r} of {self.target} cannot be opened ({type(error).__name__}: {error}). Configure "
-                f"it for PyIceberg, for example with PYICEBERG_CATALOG__{name.upper()}__URI.",
-                option="target",
-                value=self.target,
-            ) from error
 
     def _loaded(self, schema: pa.Schema | None, missing: Exception | None) -> Any:
         if schema is not None and not self._catalog.table_exists(self._name):
@@ -81,7 +76,7 @@ class IcebergTable(Table):
         try:
             return self._catalog.load_table(self._name)
         except self._errors.NoSuchTableError as error:
-            raise _unavailable(self.target, error) from error
+            raise unavailable(self.target, error) from error
 
     def _make(self, schema: pa.Schema) -> None:
         """Makes the table; a writer that makes it at the same time is no error."""
@@ -130,16 +125,17 @@ class IcebergTable(Table):
         except self._errors.CommitFailedException:
             return False
         except OSError as error:
-            raise _unavailable(self.target, error) from error
+            raise unavailable(self.target, error) from error
         remove_files(expired, before, table)
         if str(table.metadata.current_snapshot_id) != snapshot:
             table.metadata = before  # another commit is on top already: the next one is refused, and looks whose it is
         return True
 
     def _reload(self) -> dict[str, str]:
-        with no_fork(self._kept):
-            self._table = self._catalog.load_table(self._name)
-        found, self._snapshot = in_sight(self.target, self._table)
+        with loading(self.target):
+            with no_fork(self._kept):
+                self._table = self._catalog.load_table(self._name)
+            found, self._snapshot = in_sight(self.target, self._table)
         return found
 
 
@@ -181,10 +177,6 @@ def _wide(field: pa.Field) -> pa.Field:
     if types.is_struct(kind):
         return field.with_type(pa.struct([_wide(child) for child in kind]))
     return field
-
-
-def _unavailable(target: str, error: Exception) -> StoreUnavailableError:
-    return StoreUnavailableError(f"{target} cannot be read or written: {error}", path=target)
 
 
 class AskingCatalog:

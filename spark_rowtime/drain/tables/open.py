@@ -51,6 +51,7 @@ def openTableSink(
         SchemaMismatchError: The table has other columns, or cannot have these.
         InvalidOptionError: An argument has a value that cannot be used.
         StoreUnavailableError: The table cannot be written, or another drain writes to the folders.
+        StoreCorruptError: The table, or the state of the folders, cannot be read as what it should be.
 
     Example:
         >>> import tempfile, spark_rowtime as rt
@@ -89,7 +90,7 @@ def readTableBound(target: str) -> RowtimeBound | None:
     Raises:
         ExtraNotInstalledError: ``delta`` or ``iceberg`` needs the pip extra of that name.
         StoreUnavailableError: The table cannot be read.
-        StoreCorruptError: The bound in its last commit is no time.
+        StoreCorruptError: The bound in its last commit is no time, or the table cannot be read as what it should be.
 
     Example:
         ```python

@@ -1,0 +1,102 @@
+"""One translation of what a table's library raises while it opens or loads: away, damaged, or configured wrongly."""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import takewhile
+
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, StoreCorruptError, StoreUnavailableError
+
+_WRONG = (ValueError, TypeError, LookupError, AttributeError)
+"""What a library raises at bytes, or at settings, that are not what it expects. Those of JSON and Unicode are such."""
+_UNCONFIGURED = (
+    *("NoSuchPropertyException", "NotInstalledError", "BadRequestError", "UnauthorizedError", "ForbiddenError"),
+    "OAuthError",
+)
+"""PyIceberg's errors of a catalog that is configured in a wrong way, or whose configuration lacks something."""
+
+
+@contextmanager
+def loading(target: str, file: object = None) -> Iterator[None]:
+    """Around what loads a table, or one ``file`` of it.
+
+    Raises StoreCorruptError if it cannot be read as what it should be, and StoreUnavailableError after all other
+    errors: each catalog and each kind of storage has errors of its own. RowtimeErrors stay.
+    """
+    try:
+        yield
+    except RowtimeError:
+        raise
+    except Exception as error:
+        if not _is_damage(error):
+            raise unavailable(target, error) from error
+        at = file or _metadata_file(error)
+        raise StoreCorruptError(
+            f"{f'{at} of {target}' if at else target} cannot be read as what it should be ({type(error).__name__}: "
+            f"{_short(error)}). Somebody else has written there, or it is damaged: restore it, or use another table.",
+            path=target,
+            **({"file": str(at)} if at else {}),
+        ) from error
+
+
+@contextmanager
+def opening_catalog(target: str, name: str) -> Iterator[None]:
+    """Around what opens a catalog of Iceberg.
+
+    Raises InvalidOptionError for one that has no configuration, or a wrong one; StoreUnavailableError after all other
+    errors, since the same call may work later.
+    """
+    try:
+        yield
+    except RowtimeError:
+        raise
+    except Exception as error:
+        if not isinstance(error, (*_WRONG, ImportError, *_unconfigured())):
+            raise unavailable(target, error) from error
+        raise InvalidOptionError(
+            f"The catalog {name!r} of {target} cannot be opened ({type(error).__name__}: {error}). Configure "
+            f"it for PyIceberg, for example with PYICEBERG_CATALOG__{name.upper()}__URI.",
+            option="target",
+            value=target,
+        ) from error
+
+
+def unavailable(target: str, error: Exception) -> StoreUnavailableError:
+    """The error of a table that cannot be reached just now."""
+    return StoreUnavailableError(f"{target} cannot be read or written: {_short(error)}", path=target)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether bytes were there and are not what was expected. ``deltalake`` has no class of its own for that."""
+    if isinstance(error, _loaded("deltalake.exceptions", "DeltaError")):
+        return "Json error" in str(error)
+    return isinstance(error, (*_WRONG, *_loaded("pyiceberg.exceptions", "ValidationError"))) and not isinstance(
+        error, OSError
+    )
+
+
+def _metadata_file(error: Exception) -> str | None:
+    """The file that PyIceberg was reading, which its error does not name; None if there was none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        found = getattr(frame.f_locals.get("input_file"), "location", None)
+        if isinstance(found, str):
+            return found
+    return None
+
+
+def _short(error: Exception) -> str:
+    """The lines of a text up to a list of calls, or to an empty one."""
+    return " ".join(
+        takewhile(lambda line: line and "0: <unknown>" not in line, map(str.strip, str(error).splitlines()))
+    )
+
+
+def _unconfigured() -> tuple[type[Exception], ...]:
+    return _loaded("pyiceberg.exceptions", *_UNCONFIGURED) + _loaded("sqlalchemy.exc", "ArgumentError")
+
+
+def _loaded(module: str, *names: str) -> tuple[type[Exception], ...]:
+    """Classes of a library, none if it is not loaded: then the error is not its."""
+    found = sys.modules.get(module)
+    return tuple(getattr(found, name) for name in names if hasattr(found, name))
