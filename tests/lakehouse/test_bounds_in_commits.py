@@ -1,5 +1,7 @@
 """punctuate over a Delta table: windows close in the batch that has passed the commit with their bound."""
 
+from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import pytest
@@ -97,6 +99,28 @@ def test_late_rows_are_kept_once(orders: Any) -> None:
         orders.put(("10:50", "z"), bound="11:10")
         query.step()
         assert orders.kept().count() == 3
+
+
+def test_an_older_checkpoint_is_refused_where_its_late_rows_would_be_lost(orders: Any, tmp_path: Path) -> None:
+    query = orders.observed(rt.punctuate(orders.read(), "ts", rejected=orders.rejected))
+    orders.put(("10:10", "a"), bound="11:00")
+    with query:
+        query.step()
+    copytree(query.checkpoint, tmp_path / "older")
+    orders.put(("10:30", "x"))
+    with query:
+        query.step()
+    rmtree(query.checkpoint)
+    copytree(tmp_path / "older", query.checkpoint)
+    orders.put(("10:40", "y"))
+    with (
+        pytest.raises(
+            StreamingQueryException, match=r"ProducerFencedError: the late rows of batch .* is an older copy"
+        ),
+        query,
+    ):
+        query.step()
+    assert [row.k for row in orders.kept().collect()] == ["x"]
 
 
 def test_late_rows_are_kept_after_the_table_has_got_a_column(orders: Any) -> None:

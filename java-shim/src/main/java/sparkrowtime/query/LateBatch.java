@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
@@ -180,7 +181,8 @@ final class LateBatch {
 
   private void keep(TableStream table, InTable mark, Late found) {
     if (mark.keeps()) {
-      RejectedTable into = new RejectedTable(query.spark(), table.number(), mark);
+      Offset end = query.spark().getLatestExecutionContext().endOffsets().get(table).get();
+      RejectedTable into = new RejectedTable(query.spark(), table.number(), mark, end);
       into.append(batch, EndOfTime.published(found.floor()), kept(found));
     } else {
       warn(table.table().name(), found);

@@ -100,6 +100,17 @@ public final class DeltaLog extends CommitLog {
     return commit == null ? null : new Timed(commit, commit.added().stream().map(add -> DeltaTimes.of(add, column)).toList());
   }
 
+  /** Whether the commitInfo of a commit that is there has one of these texts. The newest commits are looked at first. */
+  public boolean says(String one, String other) {
+    long version = newest();
+    for (DeltaCommit at = commit(version); at != null; at = commit(--version)) {
+      if (at.text().contains(one) || at.text().contains(other)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** Where columns can be given other names, no times are derived of them. */
   @Override
   String identity(String column) {
