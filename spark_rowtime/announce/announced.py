@@ -10,8 +10,8 @@ from spark_rowtime.announce.table_progress import TableProgress
 from spark_rowtime.calendar import Calendar
 from spark_rowtime.drain.kafka.bound_reader import BoundReader
 from spark_rowtime.drain.sink import PLUGINS
-from spark_rowtime.drain.tables.open import read_table_properties
-from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
+from spark_rowtime.drain.tables.open import read_table
+from spark_rowtime.errors import DataLostError, InvalidOptionError, StreamNotFoundError
 from spark_rowtime.kafka.address import KAFKA, topic_address
 from spark_rowtime.kafka.client import client_options
 from spark_rowtime.store import open_store
@@ -57,10 +57,11 @@ class Announced:
     def _reading(self, kept: Store, reader: str) -> Iterator[tuple[Callable[[], Mapping[str, str]], str]]:
         """What reads the bound, and the extent of the rows, as properties; and the name of the position.
 
-        That of a topic has the topic's id, so that one which was created again does not go on where the old one was.
+        That has the id of the table or topic, so that one which was created again does not go on where the old one was.
         """
         if not self._is_topic:
-            yield lambda: read_table_properties(self._path), reader
+            table = _SameTable(self._path)
+            yield table.properties, _name_with_id(kept, reader, table)
             return
         with closing(BoundReader(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
             of_topics = f"{reader} of topic "
@@ -93,6 +94,47 @@ class Announced:
             open_store(positions).close()
         except StreamNotFoundError:
             createStream(positions, "rowtime TIMESTAMP NOT NULL", existOk=True)
+
+
+class _SameTable:
+    """A table, each time that it is read the one that it was at first."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self.id = read_table(path)[0]
+
+    def properties(self) -> Mapping[str, str]:
+        """What its last commit tells. Raises DataLostError if the table was created again."""
+        found, properties = read_table(self._path)
+        if found != self.id:
+            raise self.replaced(self.id, found)
+        return properties
+
+    def replaced(self, before: str | None, now: str | None) -> DataLostError:
+        """The error for a table that was created again, with these ids."""
+        return DataLostError(
+            f"{self._path} was deleted and created again, or is another table (its id was {before} and is {now}), so "
+            "its bound is that of other rows. Announce it under another name (--name), or with another stream of "
+            "positions (--positions): its periods are announced again then, or from --start on.",
+            path=self._path,
+        )
+
+
+def _name_with_id(kept: Store, reader: str, table: _SameTable) -> str:
+    """The name of the position, with the table's id. One without, of an earlier version, is taken for the table's."""
+    if table.id is None:
+        return reader
+    of_tables = f"{reader} of table "
+    known = {one.name: one.position for one in kept.snapshot().readers}
+    others = [name.removeprefix(of_tables) for name in known if name.startswith(of_tables)]
+    name = of_tables + table.id
+    if others and table.id not in others:
+        raise table.replaced(others[0], table.id)
+    if reader in known:
+        if name not in known:
+            kept.keep(name, known[reader])
+        kept.forget(reader)
+    return name
 
 
 def _is_table(path: Any) -> bool:

@@ -104,6 +104,7 @@ def announceTo(
     Raises:
         StreamNotFoundError: There is no stream at ``path``.
         KafkaTopicError: There is no such topic, or it was created again.
+        DataLostError: The table was created again.
         InvalidOptionError: An argument has a value that cannot be used.
         StoreUnavailableError: Another announcer with this name runs; or the table cannot be read at the start; or the
             position cannot be stored at the end of a run. The next one then announces again what this one has announced

@@ -1,5 +1,6 @@
 """The periods of a table are announced by the bound that the table itself carries."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,9 +15,10 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.announce.announcer import announcements
 from spark_rowtime.cli import main as command
+from spark_rowtime.store import open_store
 from tests.announce.server import Say, Server, serving
 from tests.sparksession import wait_for
-from tests.tables.lake import FORMATS, Lake
+from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 DAY = "2026-01-05T{}:00Z"
@@ -94,7 +96,7 @@ def test_the_name_tells_tables_apart_and_the_stream_of_positions_shows_them(lake
         lake.drain(kind)
         assert hours(lake, kind) == ["09", "10"]
     readers = rt.describeStream(str(lake.folder / "announced.rowtime")).readers
-    assert sorted(reader.name.rpartition("@")[2] for reader in readers) == [
+    assert sorted(reader.name.rpartition("@")[2].partition(" of table ")[0] for reader in readers) == [
         lake.target("delta"),
         lake.target("parquet"),
     ]
@@ -165,6 +167,58 @@ def test_with_follow_it_waits_for_the_table_also_while_that_cannot_be_read(
     )  # fmt: skip
     assert [f"{period.start:%H}" for period in found] == ["09", "10", "11"]
     assert caplog.text.count("is looked at again every 5 s") == 1
+
+
+def made_again(lake: Lake, kind: str) -> None:
+    """The table, with the hour from 8 to 9 alone."""
+    if kind == "delta":
+        shutil.rmtree(lake.folder / "delta")
+    else:
+        from pyiceberg.catalog import load_catalog
+
+        load_catalog("lake").drop_table("shop.orders")
+    path = str(lake.folder / "other.rowtime")
+    rt.createStream(path, SCHEMA)
+    with rt.openSink(path, producer="shop") as sink:
+        sink.sendRow((DAY.format("08:10"), 1))
+        sink.sendRowtimeBound(DAY.format("09:00"))
+    with rt.openReader(path) as reader, rt.openTableSink(lake.target(kind), reader.schema) as table:
+        reader.drainTo(table)
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_table_that_is_made_again_does_not_go_on_at_the_old_position(lake: Lake, kind: str) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="10:00")
+    lake.drain(kind)
+    script = iter([lambda: made_again(lake, kind)])
+    following = announcements(
+        lake.target(kind), str, "1 hour", None, "earliest", True, "nightly", {}, (),
+        lambda _: next(script)(), positions=str(lake.folder / "announced.rowtime"),
+    )  # fmt: skip
+    assert f"{next(following).start:%H}" == "09"
+    with pytest.raises(rt.DataLostError, match="was deleted and created again"):
+        next(following)
+    with pytest.raises(rt.DataLostError, match=r"Announce it under another name \(--name\)"):
+        hours(lake, kind, name="nightly")
+    assert hours(lake, kind, name="again") == ["08"]
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_position_of_an_earlier_version_is_that_of_the_table(lake: Lake, kind: str) -> None:
+    """It has no id in its name. It goes on, once."""
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="11:00")
+    lake.drain(kind)
+    assert hours(lake, kind) == ["09", "10"]
+    with open_store(str(lake.folder / "announced.rowtime")) as kept:
+        (reader,) = kept.snapshot().readers
+        kept.keep(reader.name.partition(" of table ")[0], reader.position)
+        kept.forget(reader.name)
+    more(lake, "11:40", bound="12:00")
+    lake.drain(kind)
+    assert hours(lake, kind) == ["11"]
+    assert [one.name for one in rt.describeStream(str(lake.folder / "announced.rowtime")).readers] == [reader.name]
 
 
 def test_an_announcer_waits_for_a_catalog_that_is_away(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:

@@ -45,6 +45,11 @@ class DeltaTable(Table):
             require_same(target, schema, self.schema)
 
     @property
+    def id(self) -> str:
+        """The id in the table's metadata."""
+        return str(self._id)
+
+    @property
     def commits(self) -> int:
         """How many commits the table has had."""
         return int(self._table.version()) + 1

@@ -52,6 +52,12 @@ class IcebergTable(Table):
             require_same(target, schema, self.schema, wanted=_widened(schema))
 
     @property
+    def id(self) -> str | None:
+        """The table's UUID. One of version 1 may lack it; then PyIceberg makes up another one each time."""
+        metadata = self._table.metadata
+        return str(metadata.table_uuid) if "table_uuid" in metadata.model_fields_set else None
+
+    @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
         schema: pa.Schema = self._table.schema().as_arrow()

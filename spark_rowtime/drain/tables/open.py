@@ -101,12 +101,18 @@ def readTableBound(target: str) -> RowtimeBound | None:
     return _format(target).read_bound(target)
 
 
-def read_table_properties(target: str) -> Mapping[str, str]:
-    """The bound of a table, and the first and the last rowtime of its rows if its format tells them, as properties."""
+def read_table(target: str) -> tuple[str | None, Mapping[str, str]]:
+    """The id of a table, None if its format has none, and what its last commit tells, as properties.
+
+    These are the bound, and the first and the last rowtime of the rows if the format tells them.
+    """
     found = _format(target)
+    if isinstance(found, type) and issubclass(found, Table):
+        table = found(target, None)
+        return table.id, table.properties
     if hasattr(found, "read_properties"):
-        return cast("Mapping[str, str]", found.read_properties(target))
-    return bound_properties(found.read_bound(target))
+        return None, cast("Mapping[str, str]", found.read_properties(target))
+    return None, bound_properties(found.read_bound(target))
 
 
 def open_table(target: str, schema: Any, missing: Exception | None = None) -> Table:

@@ -73,6 +73,11 @@ class Table(ABC):
         """The properties of the table's last commit by spark-rowtime; empty if there is none."""
         return cls(target, None).properties
 
+    @property
+    @abstractmethod
+    def id(self) -> str | None:
+        """The table's id, which one that is made again does not have; None if it has none."""
+
     @abstractmethod
     def lastBatch(self, query: str) -> int | None:
         """The last batch that a query has committed, also where the table was set back; None if there is none."""
