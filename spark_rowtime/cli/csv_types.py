@@ -63,10 +63,14 @@ def _candidates(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def _long(texts: pa.Array) -> pa.Array:
-    """The numbers that a double may not have: those with many digits or with an exponent."""
-    return texts.filter(
+    """The numbers that a double may not have: with many digits or an exponent, and not written as it is shown."""
+    long = texts.filter(
         pc.or_(pc.greater(pc.utf8_length(texts), _SAFE_DIGITS), pc.match_substring(texts, "e", ignore_case=True))
     )
+    try:
+        return long.filter(pc.not_equal(long.cast(pa.float64()).cast(pa.string()), long))
+    except pa.ArrowInvalid:  # a form that this cast does not read
+        return long
 
 
 def _is_bigint(text: str) -> bool:
