@@ -7,10 +7,14 @@ from typing import Any
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS, library, new_client
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.kafka.settings import of_connections
 
 CAUSE = "rowtime.cause"
 """The header with what is wrong; ``rowtime.topic``, ``.partition``, ``.offset`` and ``.timestamp`` say where it was."""
+UNREADABLE = "rowtime.headers"
+"""The header that a message has in the place of its own ones, if these cannot be read."""
 _SETTINGS = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 1_000_000_000}
 """How large a message may be is said by the topic, since some producer has sent it."""
 
@@ -29,16 +33,21 @@ class DeadLetters:
         self._failed: Any = None
 
     def keep(self, message: Any, cause: str) -> None:
-        """Sends a message, with its own key, value and headers."""
+        """Sends a message, with its own key, value and headers, or without headers that nobody can read."""
+        try:
+            headers, readable = headers_of(message), {}
+        except MalformedError as error:
+            headers, readable = [], {UNREADABLE: str(error)}
         own = {
             CAUSE: cause,
             "rowtime.topic": message.topic(),
             "rowtime.partition": message.partition(),
             "rowtime.offset": message.offset(),
             "rowtime.timestamp": message.timestamp()[1],
+            **readable,
         }
-        headers = [*(message.headers() or []), *((name, str(value).encode()) for name, value in own.items())]
-        while not self._produced(message.value(), message.key(), headers):
+        more = [(name, str(value).encode()) for name, value in own.items()]
+        while not self._produced(message.value(), message.key(), [*headers, *more]):
             self.flush()
 
     def _produced(self, value: Any, key: Any, headers: Any) -> bool:

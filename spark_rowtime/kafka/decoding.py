@@ -13,6 +13,7 @@ from spark_rowtime.errors import InvalidOptionError, MessageDecodeError, Rowtime
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.json_values import JsonNumber, value_reader
 from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_headers import raise_left_behind
 from spark_rowtime.kafka.times import time_reader
 from spark_rowtime.kafka.watermarks import Watermark
 from spark_rowtime.types.schema import ROWTIME
@@ -142,11 +143,13 @@ def called(function: Decoder) -> Decoder:
 
     def decode(message: Any) -> Any:
         try:
-            return function(message)
+            found = function(message)
+            raise_left_behind()
         except Exception as error:
             if isinstance(error, OSError | RowtimeError) and not isinstance(error, _ABOUT_VALUES):
                 raise
             raise MalformedError(f"{type(error).__name__}: {error}") from error
+        return found
 
     return decode
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros
@@ -59,7 +60,7 @@ def _header_of(place: str) -> str:
 
 def _last_header(name: str) -> Read:
     def read(message: Any) -> Any:
-        return next((value for key, value in reversed(message.headers() or []) if key == name), None)
+        return next((value for key, value in reversed(headers_of(message)) if key == name), None)
 
     return read
 
@@ -81,7 +82,7 @@ def _time(message: Any) -> Any:
 
 
 def _headers(message: Any) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value} for key, value in message.headers() or []]
+    return [{"key": key, "value": value} for key, value in headers_of(message)]
 
 
 def _is_headers(kind: pa.DataType) -> bool:

@@ -2,17 +2,21 @@
 
 import json
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.drain.kafka.bound_reader import BoundReader
 from spark_rowtime.kafka import KafkaFeed, alignment, consumption, waits
+from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.store import open_store
 from tests.kafka.broker import CERTIFICATE, PASSWORD
-from tests.kafka.feeds import Host, eventually, hosts, message, numbers, read, rows
-from tests.kafka.topics import messages
+from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers, read, rows
+from tests.kafka.raw_headers import send_with_header
+from tests.kafka.topics import drain, messages
 
 WHOLE = (
     "rowtime TIMESTAMP NOT NULL, n BIGINT, shop STRING, raw BINARY, part INT, at BIGINT, topic STRING, sent TIMESTAMP, "
@@ -144,6 +148,48 @@ def test_a_topic_of_dead_letters_has_each_with_its_cause(kafka: Any, tmp_path: P
     with pytest.raises(rt.KafkaUnavailableError, match="does not take them"):
         read(kafka, path, topic, malformed=f"kafka://{kafka.bootstrap}/nowhere", options={"message.timeout.ms": "500"})
     assert json.loads(rt.describeStream(path).producers[0].checkpoint or "")["offset"] == 0
+
+
+def asks_headers(message: Any) -> dict[str, Any]:
+    """A decoder that looks into the headers, after which nobody may look into them again."""
+    return {"rowtime": "2026-01-05T14:00:00Z", "n": len(message.headers() or [])}
+
+
+@pytest.mark.parametrize("how", ["columns", "function"])
+def test_a_header_whose_name_is_no_text_is_that_of_a_message_that_is_no_row(
+    kafka: Any, tmp_path: Path, how: str
+) -> None:
+    """It is kept with its cause, in a topic without the headers, and a feed that reads no headers takes the row."""
+    topic, letters, path = kafka.topic(partitions=1), kafka.topic(partitions=1), str(tmp_path / "s")
+    bad = message(1)["value"].encode()
+    send_with_header(kafka.bootstrap, topic, bad, b"\xffA")
+    kafka.send(topic, [message(2)])
+    rt.createStream(path, WHOLE if how == "columns" else SCHEMA)
+    given: dict[str, Any] = {"columns": COLUMNS} if how == "columns" else {"decoder": asks_headers}
+    with pytest.raises(rt.MessageDecodeError, match="header" if how == "columns" else "SystemError"):
+        read(kafka, path, topic, **given)
+    target = f"kafka://{kafka.bootstrap}/{letters}"
+    assert read(kafka, path, topic, malformed=target, **given) == [2 if how == "columns" else 0]
+    [[letter]] = messages(kafka.bootstrap, letters, 1)
+    assert (letter.value, letter.headers["rowtime.offset"]) == (bad, b"0")
+    assert letter.headers["rowtime.cause"]
+    assert letter.headers["rowtime.headers"] == b"the name of one of its headers is no text in UTF-8"
+    assert read(kafka, tmp_path / "plain", topic) == [1, 2]
+
+
+def test_a_message_with_such_a_header_is_no_bound(kafka: Any, tmp_path: Path) -> None:
+    """A drain looks for its bounds in a topic, and an announcer for those of a drain."""
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
+    send_with_header(kafka.bootstrap, topic, b'{"resolved":"1767625200000000000.0000000000"}', b"\xffA")
+    address = topic_address(f"kafka://{kafka.bootstrap}/{topic}")
+    with closing(BoundReader(address, {})) as reader:
+        assert reader.properties() == {}
+        rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+        with rt.openSink(path, producer="p") as sink:
+            sink.sendRow(("2026-01-05T10:00:00Z", 1))
+            sink.sendRowtimeBound("2026-01-05T11:00:00Z")
+        drain(kafka.bootstrap, path, topic)
+        assert reader.properties()["rowtime.bound"] == "2026-01-05T11:00:00Z"
 
 
 def test_a_dead_letter_may_be_as_large_as_the_topic_allows_and_its_cause_is_any_text(

@@ -12,6 +12,7 @@ from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS
 from spark_rowtime.kafka.decoding import json_record
 from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.kafka.topics import TopicState
 from spark_rowtime.kafka.watermarks import resolved
 from spark_rowtime.types.timestamps import to_micros
@@ -116,7 +117,10 @@ class BoundReader:
 
 def bound_of_message(message: Any) -> dict[str, str]:
     """The bound that a message is, as properties; empty for another one."""
-    headers = {name: value for name, value in message.headers() or [] if name in (BOUND, STRICT, FIRST, LAST)}
+    try:
+        headers = {name: value for name, value in headers_of(message) if name in (BOUND, STRICT, FIRST, LAST)}
+    except MalformedError:  # a drain has no such header
+        return {}
     if BOUND in headers:
         return _understood(headers)
     if message.key() is None and b'"resolved"' in (message.value() or b""):
@@ -126,7 +130,7 @@ def bound_of_message(message: Any) -> dict[str, str]:
     return {}
 
 
-def _understood(headers: Mapping[str, bytes]) -> dict[str, str]:
+def _understood(headers: Mapping[str, Any]) -> dict[str, str]:
     """Headers as properties; empty if one of them is none of a drain's."""
     with suppress(UnicodeDecodeError, AttributeError, InvalidOptionError):
         found = {name: value.decode() for name, value in headers.items()}

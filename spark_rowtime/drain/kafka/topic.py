@@ -13,6 +13,8 @@ from spark_rowtime.drain.properties import BOUND, bound_in, extent_properties
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS
+from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.kafka.topics import TopicState
 
 
@@ -171,6 +173,13 @@ def _last_part(cluster: Cluster, consumer: Any, topic: str, partition: int) -> A
     return part if high > low else None
 
 
+def _has_bound(message: Any) -> bool:
+    try:
+        return any(name == BOUND for name, _ in headers_of(message))
+    except MalformedError:  # a drain has no such header
+        return False
+
+
 def _finds_bound(cluster: Cluster, consumer: Any, parts: int) -> bool:
     codes, ended = cluster.library.KafkaError, set[int]()
     while len(ended) < parts:
@@ -178,7 +187,7 @@ def _finds_bound(cluster: Cluster, consumer: Any, parts: int) -> bool:
         if message is None:
             raise cluster.unavailable("The topic cannot be read, so as to see whether it was drained into before.")
         if (error := message.error()) is None:
-            if any(name == BOUND for name, _ in message.headers() or []):
+            if _has_bound(message):
                 return True
         elif error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
             ended.add(message.partition())
