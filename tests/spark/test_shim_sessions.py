@@ -12,6 +12,7 @@ SELECT w.start AS s, window_time(w) AS t, w.end - w.start AS length
 FROM (SELECT session_window(rowtime, '5 minutes') AS w, k FROM a GROUP BY session_window(rowtime, '5 minutes'), k)
 """
 FIRST = "TIMESTAMP '2006-09-11 12:00:00'"
+ONE_IF_LONG = "CASE WHEN length > INTERVAL 6 MINUTES THEN array(1) ELSE CAST(array() AS ARRAY<INT>) END"
 TIMES = {
     "a filter": f"SELECT t FROM ({SESSIONS}) WHERE s = {FIRST}",
     "its length": f"SELECT t FROM ({SESSIONS}) WHERE length > INTERVAL 6 MINUTES",
@@ -20,6 +21,11 @@ TIMES = {
         f"SELECT t FROM u WHERE s = {FIRST}"
     ),
     "a join with a table": f"SELECT t FROM ({SESSIONS}) JOIN starts ON s = starts.time AND starts.time = {FIRST}",
+    "LATERAL": f"SELECT t FROM ({SESSIONS}), LATERAL (SELECT 1 FROM starts WHERE length > INTERVAL 6 MINUTES)",
+    "LATERAL, by the start": f"SELECT t FROM ({SESSIONS}), LATERAL (SELECT 1 FROM starts WHERE s = {FIRST})",
+    "JOIN LATERAL": f"SELECT t FROM ({SESSIONS}) x JOIN LATERAL (SELECT 1 FROM starts) ON length > INTERVAL 6 MINUTES",
+    "explode": f"SELECT t FROM ({SESSIONS}) LATERAL VIEW explode({ONE_IF_LONG}) AS one",
+    "a sub-query": f"SELECT t FROM ({SESSIONS}) WHERE EXISTS (SELECT 1 FROM starts WHERE length > INTERVAL 6 MINUTES)",
     "DISTINCT": f"SELECT DISTINCT t FROM ({SESSIONS})",
 }
 

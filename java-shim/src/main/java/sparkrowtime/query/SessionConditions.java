@@ -1,5 +1,6 @@
 package sparkrowtime.query;
 
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -9,20 +10,22 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.CTERelationRef;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.WindowBounds;
 import sparkrowtime.support.Scala;
 
 /**
- * Finds conditions on the start or end of sessions, such as {@code WHERE w.end - w.start > INTERVAL 1 HOUR}. Spark's
- * optimizer takes a session for a key like any other, and moves such a condition to below the aggregation. There it
- * would select rows by the session of each row alone, before sessions are merged.
+ * Finds what Spark's optimizer could make a condition on the start or end of sessions of, such as {@code WHERE w.end -
+ * w.start > INTERVAL 1 HOUR}, {@code LATERAL}, or {@code explode} of an array that is computed from them. The optimizer
+ * takes a session for a key like any other, and moves such a condition to below the aggregation. There it would select
+ * rows by the session of each row alone, before sessions are merged.
  *
  * <p>Law: a session consists of all its rows, whatever a query asks of its start and end.
  */
@@ -35,29 +38,44 @@ final class SessionConditions {
           RULES + "PushDownPredicates",
           RULES + "PushPredicateThroughNonJoin",
           RULES + "PushPredicateThroughJoin",
-          RULES + "InferFiltersFromConstraints");
+          RULES + "InferFiltersFromConstraints",
+          RULES + "InferFiltersFromGenerate");
 
   private final Definitions withNames;
+
+  /** The nodes of the plan and of its sub-queries. */
+  private final List<LogicalPlan> nodes = new ArrayList<>();
 
   /** The columns that are sessions, or computed from one. Also some that only have the same id. */
   private final Set<ExprId> ofSessions = new HashSet<>();
 
   private SessionConditions(LogicalPlan plan) {
     withNames = new Definitions(plan);
+    plan.foreachWithSubqueries(Scala.each(nodes::add));
     int before;
     do { // the definition of a name of WITH may come behind the name
       before = ofSessions.size();
-      plan.foreach(Scala.each(this::add));
+      nodes.forEach(this::add);
     } while (ofSessions.size() > before);
   }
 
   static boolean areIn(LogicalPlan plan) {
     SessionConditions sessions = new SessionConditions(plan);
-    return plan.exists(Scala.function(sessions::isCondition));
+    return sessions.nodes.stream().anyMatch(sessions::isCondition);
   }
 
+  /** True for every use of a session, but in nodes that only compute, group or pass on columns. */
   private boolean isCondition(LogicalPlan node) {
-    return (node instanceof Filter || node instanceof Join) && expressions(node).anyMatch(this::isOfSession);
+    boolean computes =
+        node instanceof Project
+            || node instanceof Aggregate
+            || node instanceof Union
+            || node instanceof EventTimeWatermark;
+    return expressions(node).anyMatch(e -> computes ? e.exists(Scala.function(this::isSubquery)) : isOfSession(e));
+  }
+
+  private boolean isSubquery(Object part) {
+    return part instanceof SubqueryExpression query && isOfSession(query);
   }
 
   private void add(LogicalPlan node) {
