@@ -57,7 +57,8 @@ class KafkaFeed(TopicAdapter):
             "^orders-.*" does: topics that come later are read, too, from their start.
         decoder: "json"; "avro", "protobuf" or "json-schema", in the wire format of a schema registry; or a function,
             also as ``module:function``, that takes the message (of confluent-kafka) and returns a row, a list of rows,
-            a RowtimeBound, or None for no row.
+            a RowtimeBound, or None for no row. With a function, ``rowtime``, ``timeUnit``, ``row``, ``columns`` and
+            ``tombstones="skip"`` are refused.
         rowtime: The field with the time, in a nested record with points ("source.ts_ms"); "kafka.timestamp": the time
             of the message. None: "rowtime", or the time of the message with ``bounds="append-time"``.
         timeUnit: None: the field is an ISO 8601 text. "s", "ms", "us", "ns": a number since 1970. "hlc": CockroachDB's
@@ -147,12 +148,9 @@ class KafkaFeed(TopicAdapter):
         self._malformed = malformed
         self._letters = self._dead_letters(malformed)
         self._places = column_places(columns)
-        if self._places and decoder not in RECORD_FORMATS:
-            raise InvalidOptionError(
-                "columns is for messages that this feed decodes: a function has the message itself. Leave it out.",
-                option="columns",
-            )
         self._skips = to_choice(tombstones, "tombstones", "malformed", "skip") == "skip"
+        if decoder not in RECORD_FORMATS:
+            _require_none(columns=self._places, row=row, rowtime=rowtime, timeUnit=timeUnit, tombstones=self._skips)
         self.sinkOptions = self._sink_options(lateness)
 
     def _dead_letters(self, malformed: str | None) -> DeadLetters | None:
@@ -221,3 +219,13 @@ class KafkaFeed(TopicAdapter):
                 value=APPEND_TIME,
             )
         return found
+
+
+def _require_none(**options: Any) -> None:
+    """Raises InvalidOptionError for an option that a function as decoder would not see."""
+    name = next((name for name, given in options.items() if given), None)
+    if name is not None:
+        raise InvalidOptionError(
+            f"{name} is for messages that this feed decodes: a function has the message itself. Leave it out.",
+            option=name,
+        )

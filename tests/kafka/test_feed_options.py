@@ -68,6 +68,26 @@ def test_columns_that_cannot_be_filled_are_refused(tmp_path: Path, columns: Any,
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"columns": "shop=kafka.key"},
+        {"row": "after"},
+        {"rowtime": "ts"},
+        {"rowtime": "kafka.timestamp", "bounds": "append-time"},
+        {"timeUnit": "ms"},
+        {"tombstones": "skip"},
+    ],
+)
+def test_an_option_that_a_decoder_of_your_own_would_not_see_is_refused(option: dict[str, str]) -> None:
+    name = next(iter(option))
+    for decoder in (asks_headers, "a_module:function"):
+        with pytest.raises(rt.InvalidOptionError, match=f"{name} is for messages that this feed decodes") as caught:
+            KafkaFeed(servers="nowhere:1", topics="t", decoder=decoder, **option)
+        assert caught.value.values["option"] == name
+    KafkaFeed(servers="nowhere:1", topics="t", decoder=asks_headers, tombstones="malformed", columns={})
+
+
 def test_topics_by_a_pattern_also_those_that_come(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic is made while the feed runs; the test ends the feed once its row is there."""
     monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 0.2)
