@@ -365,3 +365,11 @@ def test_folders_from_before_the_pattern_was_kept_get_it_with_the_next_commit(or
     orders.drain("parquet")
     assert json.loads(file.read_text())["pattern"] == "date=%Y-%m-%d/hour=%H"
     assert orders.numbers("parquet") == [10, 11, 12, 13, 14]
+
+
+def test_a_state_of_folders_without_columns_is_damaged(orders: Lake) -> None:
+    orders.drain("parquet")
+    file = orders.folder / "parquet/_rowtime/state.json"
+    file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "schema"}))
+    with pytest.raises(rt.StoreCorruptError, match=r"state.json of parquet:.* cannot be read"):
+        orders.drain("parquet")

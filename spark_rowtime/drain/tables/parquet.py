@@ -15,6 +15,7 @@ from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
 from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, sync, write_whole
+from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
@@ -86,7 +87,9 @@ class ParquetSink(GatheringSink):
         state = read_state(self._root)
         if state:
             self._require_same_pattern(state)
-            require_same(self.target, schema, pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA]))))
+            with loading(self.target, self._root / FOLDER / STATE):
+                written = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA])))
+            require_same(self.target, schema, written)
         return state
 
     @property
