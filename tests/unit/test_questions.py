@@ -105,6 +105,7 @@ def test_late_rows_beside_topics_are_kept(path: str, source: RowtimeStreamReader
     with pa.ipc.new_stream(out, rows.schema) as stream:
         stream.write_batch(rows)
     late = {"reader": "q", "batch": 0, "bound": us("10:00"), "rows": base64.b64encode(out.getvalue()).decode()}
+    late["offsets"] = {"orders": {"0": 3}}
     for _ in range(2):
         assert asked(source, source.initialOffset(), "late", **late) is None
     assert rt.rejectedRows(path).column("ticker").to_pylist() == ["X"]
