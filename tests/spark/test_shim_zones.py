@@ -136,7 +136,11 @@ def days_of_windows(pipe: Pipe, zone: str) -> DataFrame:
     return hours.select(F.expr("date_trunc('DAY', window_time(window))").alias("rowtime"))
 
 
-@pytest.mark.parametrize("build", [daily, days_of_windows])
+def days_that_spark_replaces(pipe: Pipe, zone: str) -> DataFrame:
+    return daily(pipe, zone, "to_timestamp(to_date(rowtime))")
+
+
+@pytest.mark.parametrize("build", [daily, days_of_windows, days_that_spark_replaces])
 def test_a_query_is_not_started_again_in_another_time_zone(pipe: Pipe, tmp_path: Path, build: Any) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")
     query = Observed(build(pipe, "Etc/UTC"), tmp_path)

@@ -64,8 +64,8 @@ public final class ExprBounds {
       return constant(literal);
     } else if (e instanceof GetStructField field) {
       return of(field.child(), List.of(field.ordinal()));
-    } else if (e instanceof RuntimeReplaceable replaced) {
-      return of(replaced.replacement());
+    } else if (e instanceof RuntimeReplaceable) {
+      return of(asRun(e));
     } else if (e instanceof SQLScalarFunction function) {
       return of(function.child());
     } else if (e instanceof Greatest) {
@@ -81,6 +81,18 @@ public final class ExprBounds {
     }
     int moving = Monotonic.argument(e);
     return moving < 0 ? null : moved(e, moving);
+  }
+
+  /**
+   * The expression as it will run. Spark's optimizer replaces functions such as to_date by others, which need not be among
+   * their children.
+   */
+  public static Expression asRun(Expression e) {
+    return e.transformDown(Scala.rewriting(ExprBounds::replacement));
+  }
+
+  private static Expression replacement(Expression e) {
+    return e instanceof RuntimeReplaceable replaced ? replacement(replaced.replacement()) : e;
   }
 
   /** The expression without casts to the type that it has. A view defined in SQL has one around each column. */

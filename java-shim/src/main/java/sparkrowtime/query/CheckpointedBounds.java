@@ -7,7 +7,9 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -18,6 +20,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import org.apache.spark.sql.streaming.OutputMode;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.python.RowtimeStream;
@@ -39,14 +42,22 @@ final class CheckpointedBounds {
   private static final String JOINS = "the comparisons of times in its joins";
   private static final String NONE = "one without a bound";
 
+  /**
+   * Before the names of texts that have the sizes of windows by their roles, the sides of joins and the names of columns.
+   * Texts of the first form are under the names alone.
+   */
+  private static final String SECOND_FORM = "2: ";
+
+  private final boolean asBefore;
   private final Map<ExprId, String> sources;
   private final Derivations derived;
   private final Map<String, Derivations> ofSources = new TreeMap<>();
   private final Map<String, String> now = new TreeMap<>();
 
-  private CheckpointedBounds(LogicalPlan query, boolean named) {
+  private CheckpointedBounds(LogicalPlan query, boolean named, boolean asBefore) {
+    this.asBefore = asBefore;
     sources = sources(query, named);
-    derived = new Derivations(query, this::named, true);
+    derived = new Derivations(new Definitions(query), query, this::named, true, asBefore);
     if (named) {
       sources.values().forEach(source -> ofSources.computeIfAbsent(source, any -> of(source, query)));
     } else {
@@ -57,42 +68,59 @@ final class CheckpointedBounds {
   /** How columns are computed from one source, whatever others there are. */
   private Derivations of(String source, LogicalPlan query) {
     return new Derivations(
-        query, column -> source.equals(sources.get(column.exprId())) ? CheckpointedTimes.AS_READ : null, true);
+        new Definitions(query), query, column -> source.equals(sources.get(column.exprId())) ? time(column) : null, true, asBefore);
   }
 
   static void check(MicroBatchExecution query) {
-    LogicalPlan plan = query.logicalPlan();
-    CheckpointedBounds bounds = new CheckpointedBounds(plan, AddedSources.areNamed(query));
-    if (!query.outputMode().equals(OutputMode.Complete())) {
-      bounds.addOutput(plan.children().head(), PlanBounds.possible(plan));
+    CheckpointFile file = new CheckpointFile(query, FILE);
+    Map<String, String> before = read(file, query.offsetLog().getLatest().isEmpty());
+    Map<String, String> now = texts(query, false);
+    Map<String, String> inFirstForm = texts(query, true);
+    Map<String, String> all = new TreeMap<>(before);
+    now.forEach(
+        (what, text) -> {
+          refuseOther(what, before.get(SECOND_FORM + what), text, file);
+          refuseOther(what, all.remove(what), inFirstForm.get(what), file);
+          if (!text.equals(NONE)) {
+            all.put(SECOND_FORM + what, text);
+          }
+        });
+    if (!all.equals(before)) {
+      file.replace(written(all));
     }
-    Scala.list(plan.collect(Scala.only(LogicalPlan.class))).forEach(bounds::addJoin);
-    bounds.check(new CheckpointFile(query, FILE), query.offsetLog().getLatest().isEmpty());
   }
 
-  private void check(CheckpointFile file, boolean isNew) {
+  private static Map<String, String> read(CheckpointFile file, boolean isNew) {
     try {
-      Map<String, String> before = MAPPER.readValue(file.first(isNew, written(Map.of())), TEXTS);
-      now.keySet().stream().filter(before::containsKey).forEach(what -> refuseOther(what, before.get(what), file));
-      Map<String, String> all = new TreeMap<>(now);
-      all.values().removeIf(NONE::equals);
-      all.putAll(before);
-      if (!all.equals(before)) {
-        file.replace(written(all));
-      }
+      return MAPPER.readValue(file.first(isNew, "{}"), TEXTS);
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(file + " is not the JSON object that a query writes into it.", e);
     }
   }
 
-  private static String written(Map<String, String> texts) throws JsonProcessingException {
-    return MAPPER.writeValueAsString(texts);
+  private static Map<String, String> texts(MicroBatchExecution query, boolean asBefore) {
+    LogicalPlan plan = query.logicalPlan();
+    CheckpointedBounds bounds = new CheckpointedBounds(plan, AddedSources.areNamed(query), asBefore);
+    if (!query.outputMode().equals(OutputMode.Complete())) {
+      bounds.addOutput(plan.children().head(), PlanBounds.possible(plan));
+    }
+    Scala.list(plan.collect(Scala.only(LogicalPlan.class))).forEach(bounds::addJoin);
+    return bounds.now;
   }
 
-  private void refuseOther(String what, String before, CheckpointFile file) {
-    if (!before.equals(now.get(what))) {
+  private static String written(Map<String, String> texts) {
+    try {
+      return MAPPER.writeValueAsString(texts);
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  /** @param before null: the file has no such text */
+  private static void refuseOther(String what, String before, String now, CheckpointFile file) {
+    if (before != null && !before.equals(now)) {
       throw new IllegalArgumentException(
-          "In this query " + what + ": " + now.get(what) + ", but its checkpoint was begun with " + before + ". The"
+          "In this query " + what + ": " + now + ", but its checkpoint was begun with " + before + ". The"
               + " bounds of the output were derived from that, and rows of this query could lie below what was"
               + " promised. Set the expression back, or start with a new checkpoint and a new output. (What the first"
               + " run had is in " + file + ".)");
@@ -119,9 +147,9 @@ final class CheckpointedBounds {
   /** Spark makes a filter above a join a part of the join's condition. */
   private void addJoin(LogicalPlan node) {
     if (StatefulNodes.isStreamJoin(node)) {
-      now.merge(JOINS, conditions(Scala.orNull(((Join) node).condition())), CheckpointedBounds::and);
+      now.merge(JOINS, conditions(Scala.orNull(((Join) node).condition()), node), CheckpointedBounds::and);
     } else if (node instanceof Filter filter && node.exists(Scala.function(StatefulNodes::isStreamJoin))) {
-      now.merge(JOINS, conditions(filter.condition()), CheckpointedBounds::and);
+      now.merge(JOINS, conditions(filter.condition(), node), CheckpointedBounds::and);
     }
   }
 
@@ -130,12 +158,24 @@ final class CheckpointedBounds {
   }
 
   /** The parts of a condition that compare times. */
-  private String conditions(Expression condition) {
+  private String conditions(Expression condition, LogicalPlan node) {
+    Function<Attribute, String> side = asBefore ? column -> "" : column -> side(column, node);
     return SideEviction.conjuncts(condition).stream()
         .filter(c -> Scala.list(c.references().toSeq()).stream().filter(Rowtime::isWatermarked).count() > 1)
-        .map(derived::text)
+        .map(c -> derived.text(c, side))
         .sorted()
         .collect(Collectors.joining(" AND "));
+  }
+
+  /** From which side of the topmost join of streams that has it a column is. */
+  private static String side(Attribute column, LogicalPlan node) {
+    return Scala.list(node.collect(Scala.only(Join.class))).stream()
+        .filter(join -> StatefulNodes.isStreamJoin(join))
+        .flatMap(join -> Stream.of(Map.entry("left ", join.left()), Map.entry("right ", join.right())))
+        .filter(side -> side.getValue().outputSet().contains(column))
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElse("");
   }
 
   /** By the names of the sources, or by their numbers. */
@@ -154,6 +194,10 @@ final class CheckpointedBounds {
   private String named(Attribute column) {
     boolean one = sources.values().stream().distinct().count() < 2;
     String source = sources.get(column.exprId());
-    return one || source == null ? CheckpointedTimes.AS_READ : CheckpointedTimes.AS_READ + " of source " + source;
+    return one || source == null ? time(column) : time(column) + " of source " + source;
+  }
+
+  private String time(Attribute column) {
+    return asBefore ? CheckpointedTimes.AS_READ : CheckpointedTimes.asRead(column);
   }
 }

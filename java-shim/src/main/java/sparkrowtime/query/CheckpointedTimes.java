@@ -1,8 +1,11 @@
 package sparkrowtime.query;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -17,6 +20,7 @@ import org.apache.spark.sql.catalyst.plans.logical.TransformWithState;
 import org.apache.spark.sql.catalyst.plans.logical.TransformWithStateInPySpark;
 import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import sparkrowtime.bounds.Columns;
+import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.PassingOperators;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -28,12 +32,16 @@ import sparkrowtime.support.Shown;
  * date_trunc, the interval of a shift. Spark's checkpoint does not contain them, and a query that is started
  * again with other ones would mix the old times in its state with new ones. They are in a file beside the
  * offset log, written by the first run that finds none. Called once a run, in the query's thread.
+ *
+ * <p>Law: each operator has a text of its own, in the order of the plan, and a join one for each side.
  */
 final class CheckpointedTimes {
   private static final String FILE = "rowtime-times.json";
+  private static final String TIMES = "times";
+  private static final String OWN_TIME = "rowtime";
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
-  /** Stands for a column that is not computed in the query. */
+  /** Stands for the own time of a stream. */
   static final String AS_READ = "time";
 
   private CheckpointedTimes() {}
@@ -44,51 +52,98 @@ final class CheckpointedTimes {
     CheckpointFile file = new CheckpointFile(query, FILE);
     boolean isNew = query.commitLog().getLatest().isEmpty();  // there is no state yet
     try {
-      refuseOther(MAPPER.readValue(file.first(isNew, MAPPER.writeValueAsString(now)), List.class), now, file);
+      String text = MAPPER.writeValueAsString(Map.of(TIMES, now));
+      JsonNode found = MAPPER.readTree(file.first(isNew, text));
+      if (found.isArray()) {
+        refuseOther(texts(found), inFirstForm(plan), file);
+        file.replace(text);
+      } else {
+        refuseOther(texts(found.path(TIMES)), now, file);
+      }
     } catch (JsonProcessingException e) {
-      throw new IllegalStateException(file + " is not the JSON list that a query writes into it.", e);
+      throw new IllegalStateException(file + " is not the JSON that a query writes into it.", e);
     }
   }
 
-  private static void refuseOther(List<?> before, List<String> now, CheckpointFile file) {
+  private static List<String> texts(JsonNode list) throws JsonProcessingException {
+    return List.of(MAPPER.treeToValue(list, String[].class));
+  }
+
+  /** The text of a column that is not computed in the query: columns beside a stream's own time have their names. */
+  static String asRead(Attribute column) {
+    return column.name().equals(OWN_TIME) ? AS_READ : AS_READ + " " + column.name();
+  }
+
+  private static void refuseOther(List<String> before, List<String> now, CheckpointFile file) {
     if (!before.equals(now)) {
       throw new IllegalArgumentException(
           "This query keeps its state by " + shown(now) + ", but its checkpoint was begun with " + shown(before)
               + ": the state has the old times, and results of both would be mixed. Set the old sizes and"
-              + " expressions back, or start with a new checkpoint and a new output. (Of a window its size and step are"
-              + " given. The file " + file + " has them in microseconds.)");
+              + " expressions back, or start with a new checkpoint and a new output. (Of a window its size, its step and its"
+              + " start are given, of a session its gap; each operator has its own, and a join one for each side. The file "
+              + file + " has them in microseconds.)");
     }
   }
 
-  private static String shown(List<?> times) {
-    return times.isEmpty() ? "no computed time" : Shown.intervals(times.toString());
+  private static String shown(List<String> times) {
+    return times.stream().allMatch(AS_READ::equals) ? "no computed time" : Shown.intervals(times.toString());
   }
 
   private static List<String> in(LogicalPlan plan) {
-    Derivations derived = new Derivations(plan, column -> AS_READ, false);
-    List<LogicalPlan> nodes = Scala.list(plan.collect(Scala.only(LogicalPlan.class)));
-    return nodes.stream()
-        .filter(LogicalPlan::isStreaming)
+    Definitions withNames = new Definitions(plan);
+    return operators(plan).flatMap(node -> in(node, withNames)).toList();
+  }
+
+  private static Stream<String> in(LogicalPlan node, Definitions withNames) {
+    Derivations derived = new Derivations(withNames, node, CheckpointedTimes::asRead, false, false);
+    return keys(node)
+        .map(keys -> texts(keys, derived).distinct().sorted().toList())
+        .filter(texts -> !texts.isEmpty())
+        .map(texts -> texts.stream().filter(text -> !text.equals(AS_READ)).collect(Collectors.joining("; ")))
+        .map(text -> text.isEmpty() ? AS_READ : text);
+  }
+
+  /** The list that files of the first form have: without the operators and the names of columns. */
+  private static List<String> inFirstForm(LogicalPlan plan) {
+    Derivations derived = new Derivations(new Definitions(plan), plan, column -> AS_READ, false, true);
+    return operators(plan)
         .flatMap(CheckpointedTimes::keys)
-        .flatMap(e -> Scala.list(e.references().toSeq()).stream())
-        .filter(Rowtime::isWatermarked)
-        .flatMap(column -> derived.texts(column, Columns.WHOLE).stream())
+        .flatMap(keys -> texts(keys, derived))
         .filter(text -> !text.equals(AS_READ))
         .sorted()
         .toList();
   }
 
-  private static Stream<Expression> keys(LogicalPlan node) {
+  private static Stream<String> texts(List<Attribute> keys, Derivations derived) {
+    return keys.stream()
+        .filter(Rowtime::isWatermarked)
+        .flatMap(column -> derived.texts(column, Columns.WHOLE).stream());
+  }
+
+  private static Stream<LogicalPlan> operators(LogicalPlan plan) {
+    return Scala.list(plan.collect(Scala.only(LogicalPlan.class))).stream().filter(LogicalPlan::isStreaming);
+  }
+
+  /** The columns by which an operator keeps its rows, in one list; of a join, those of each side in one. */
+  private static Stream<List<Attribute>> keys(LogicalPlan node) {
     if (node instanceof Aggregate aggregate) {
-      return Scala.list(aggregate.groupingExpressions()).stream();
+      return Stream.of(columns(Scala.list(aggregate.groupingExpressions()).stream()));
     } else if (node instanceof Deduplicate deduplicate) {
-      return Scala.list(deduplicate.keys()).stream().map(a -> (Expression) a);
+      return Stream.of(Scala.list(deduplicate.keys()));
     } else if (PassingOperators.isDistinct(node)) {
-      return output(node);
+      return Stream.of(Scala.list(node.output()));
     } else if (node instanceof Join join && join.left().isStreaming() && join.right().isStreaming()) {
-      return Stream.ofNullable(Scala.orNull(join.condition()));
+      List<Attribute> compared = columns(Stream.ofNullable(Scala.orNull(join.condition())));
+      return Stream.of(join.left(), join.right())
+          .map(side -> compared.stream().filter(column -> side.outputSet().contains(column)).toList());
     }
-    return keepsByTime(node) ? Scala.list(node.children()).stream().flatMap(CheckpointedTimes::output) : Stream.of();
+    return keepsByTime(node)
+        ? Stream.of(Scala.list(node.children()).stream().flatMap(CheckpointedTimes::output).toList())
+        : Stream.of();
+  }
+
+  private static List<Attribute> columns(Stream<Expression> expressions) {
+    return expressions.flatMap(e -> Scala.list(e.references().toSeq()).stream()).toList();
   }
 
   /** Operators whose state has times of its input, whatever their columns are. */
@@ -100,7 +155,7 @@ final class CheckpointedTimes {
         || node instanceof TransformWithStateInPySpark;
   }
 
-  private static Stream<Expression> output(LogicalPlan plan) {
-    return Scala.list(plan.output()).stream().map(a -> (Expression) a);
+  private static Stream<Attribute> output(LogicalPlan plan) {
+    return Scala.list(plan.output()).stream();
   }
 }

@@ -1,8 +1,10 @@
 package sparkrowtime.query;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -44,18 +46,26 @@ final class Derivations {
   private final Map<ExprId, List<Expression>> definitions = new HashMap<>();
 
   private final Definitions withNames;
+  private final Set<LogicalPlan> bodies = Collections.newSetFromMap(new IdentityHashMap<>());
   private final Function<Attribute, String> asRead;
   private final boolean ofFields;
+  private final boolean asBefore;
 
   /**
+   * @param withNames the names of WITH in the whole query
+   * @param part the query, or the part of it in which columns are computed. Above it a UNION can give a column of its first
+   *     part other meanings
    * @param asRead the text of a column that is not computed in the query; null leaves out what is computed from it
    * @param ofFields whether it matters which field of a struct is taken
+   * @param asBefore the texts of the first form of the files, to compare a file of that form with
    */
-  Derivations(LogicalPlan plan, Function<Attribute, String> asRead, boolean ofFields) {
+  Derivations(
+      Definitions withNames, LogicalPlan part, Function<Attribute, String> asRead, boolean ofFields, boolean asBefore) {
     this.asRead = asRead;
     this.ofFields = ofFields;
-    withNames = new Definitions(plan);
-    plan.foreach(Scala.each(this::define));
+    this.asBefore = asBefore;
+    this.withNames = withNames;
+    part.foreach(Scala.each(this::define));
   }
 
   private void define(LogicalPlan node) {
@@ -63,6 +73,9 @@ final class Derivations {
     LogicalPlan body = withNames.body(node);
     if (body != null) {
       define(node, body);
+      if (bodies.add(body)) {
+        body.foreach(Scala.each(this::define));
+      }
     }
     if (node instanceof Expand expand) {
       for (int i = 0; i < expand.output().size(); i++) {
@@ -104,9 +117,13 @@ final class Derivations {
     return texts(column, place, Set.of());
   }
 
-  /** An expression as SQL. Its columns are replaced by what they are computed from. */
-  String text(Expression e) {
-    return written(e, Set.of());
+  /**
+   * An expression as SQL. Its columns are replaced by what they are computed from.
+   *
+   * @param side what is written before a column
+   */
+  String text(Expression e, Function<Attribute, String> side) {
+    return written(e, column -> side.apply(column) + text(column, Set.of()));
   }
 
   private List<String> texts(Attribute column, List<Integer> place, Set<ExprId> above) {
@@ -132,7 +149,8 @@ final class Derivations {
     List<PreciseTimestampConversion> read = WindowBounds.times(e);
     if (!read.isEmpty()) {
       List<String> times = texts(read.get(0).child(), Columns.WHOLE, above);
-      return times.stream().map(time -> sizes(e) + of(time) + shown(place)).toList();
+      String sizes = asBefore ? literals(e) : WindowSizes.text(e, part -> written(part, above));
+      return times.stream().map(time -> sizes + of(time) + shown(place)).toList();
     }
     return e instanceof CreateNamedStruct struct && !place.isEmpty()
         ? texts(struct.valExprs().apply(place.get(0)), place.subList(1, place.size()), above)
@@ -148,8 +166,8 @@ final class Derivations {
     return place.stream().map(field -> ", field " + field).collect(Collectors.joining());
   }
 
-  /** The literals in the arithmetic of a window. */
-  private static String sizes(Expression window) {
+  /** The literals in the arithmetic of a window, as the first form of the files has them: in any order, each once. */
+  private static String literals(Expression window) {
     return Scala.list(window.collect(Scala.only(Literal.class))).stream()
         .map(Literal::sql)
         .filter(sql -> !IN_ALL_WINDOWS.contains(sql))
@@ -163,21 +181,28 @@ final class Derivations {
   }
 
   private String written(Expression e, Set<ExprId> above) {
-    return e.transformUp(Scala.rewriting(part -> plain(part, above))).sql().replace("`", "");
+    return written(e, column -> text(column, above));
   }
 
-  private Expression plain(Expression e, Set<ExprId> above) {
+  private String written(Expression e, Function<Attribute, String> columns) {
+    Expression run = asBefore ? e : ExprBounds.asRun(e);
+    return run.transformUp(Scala.rewriting(part -> plain(part, columns))).sql().replace("`", "");
+  }
+
+  private Expression plain(Expression e, Function<Attribute, String> columns) {
     boolean sameType = e instanceof Cast cast && cast.child().dataType().equals(cast.dataType());
     if (sameType || e instanceof RuntimeReplaceable || e instanceof SQLScalarFunction) {
       return e.children().head();  // of the others, SQL would show the columns as they were written, or a name only
     }
-    if (ofFields && e instanceof With with) {
+    if ((ofFields || !asBefore) && e instanceof With with) {
       return JoinConditions.inlined(with);
     }
-    return e instanceof Attribute column ? named(column, above) : e;
+    return e instanceof Attribute column
+        ? column.withName(columns.apply(column)).withQualifier(Scala.seq(List.of()))
+        : e;
   }
 
-  private Expression named(Attribute column, Set<ExprId> above) {
-    return column.withName(String.join(" or ", texts(column, Columns.WHOLE, above))).withQualifier(Scala.seq(List.of()));
+  private String text(Attribute column, Set<ExprId> above) {
+    return String.join(" or ", texts(column, Columns.WHOLE, above));
   }
 }

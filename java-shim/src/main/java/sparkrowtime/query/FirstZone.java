@@ -4,6 +4,7 @@ import java.time.ZoneId;
 import java.time.zone.ZoneRules;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.hadoop.fs.Path;
@@ -70,15 +71,18 @@ final class FirstZone {
 
   private static void addZones(LogicalPlan node, PlanBounds bounds, Set<String> zones) {
     if (StatefulNodes.isStreamJoin(node) || node instanceof Filter && node.exists(StatefulNodes::isStreamJoin)) {
-      Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(part -> addDays(part, zones))));
+      forEachPart(node, part -> addDays(part, zones));
     }
     if (!(node instanceof Project || node instanceof Aggregate || node instanceof Expand)) {
       return;
     }
     ExprBounds below = new ExprBounds(bounds.of(node.children().apply(0)));
-    for (Expression e : Scala.list(node.expressions())) {
-      e.foreach(Scala.each(part -> addZone(part, below, zones)));
-    }
+    forEachPart(node, part -> addZone(part, below, zones));
+  }
+
+  /** The parts of the node's expressions, as they will run. */
+  private static void forEachPart(LogicalPlan node, Consumer<Expression> action) {
+    Scala.list(node.expressions()).forEach(e -> ExprBounds.asRun(e).foreach(Scala.each(action)));
   }
 
   private static void addZone(Expression e, ExprBounds below, Set<String> zones) {
@@ -90,7 +94,7 @@ final class FirstZone {
   }
 
   /** A join frees rows by the length of the days in its condition. Spark makes filters above it a part of that. */
-  private static void addDays(Object e, Set<String> zones) {
+  private static void addDays(Expression e, Set<String> zones) {
     if (e instanceof TimestampAddInterval add && add.right().foldable() && !Monotonic.isBelowDay(add)) {
       zones.add(add.zoneId().getId());
     }
