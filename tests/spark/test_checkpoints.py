@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from tests.spark.observed_query import Observed
 from tests.spark.query_output import Watched, contents, finish, refused, rows_of
 from tests.sparksession import start
 from tests.streams import Pipe, bound, opened, send
@@ -206,3 +208,29 @@ def test_a_query_goes_on_with_a_restored_source_unless_it_is_ahead(pipe: Pipe, t
         query.step()
     with Watched().start(pipe.read("orders"), behind) as query:
         assert len(query.step()) == 10
+
+
+def test_a_checkpoint_with_a_watermark_above_the_bound_is_refused(pipe: Pipe, tmp_path: Path) -> None:
+    """Rows between the bound and the watermark would be lost as late."""
+    source = opened(pipe.create("s", "x INT"), "feed", rowsImplyBounds=False)
+
+    def hours(**options: str) -> Observed:
+        watermarked = pipe.read("s", **options).withWatermark("rowtime", "0 seconds")
+        return Observed(watermarked.groupBy(F.window("rowtime", "1 hour")).count(), tmp_path)
+
+    send(source, ("9:10", 1), ("10:30", 2), promise="9:00")
+    with hours(bounds="ignore") as query:
+        assert query.step() == [(("09:00", "10:00"), 1)]
+    for promise in (None, "10:40"):
+        send(source, ("10:35", 3), promise=promise)
+        with (
+            pytest.raises(Exception, match=r"has the\s+watermark 2006-09-11T10:30:00Z") as said,
+            hours() as query,
+        ):
+            query.step()
+        assert "only at 2006-09-11T09:00:00Z" in str(said.value)
+    send(source, promise="11:00")
+    with hours(bounds="ignore") as query:
+        query.step()
+    with Observed(hours().frame, tmp_path / "new") as query:
+        assert query.step() == [(("09:00", "10:00"), 1), (("10:00", "11:00"), 3)]

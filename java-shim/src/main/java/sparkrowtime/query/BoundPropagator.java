@@ -25,6 +25,7 @@ final class BoundPropagator implements WatermarkPropagator {
   private final StateAdvice advice = new StateAdvice();
   private final TreeMap<Long, Map<Long, Long>> inputs = new TreeMap<>();
   private Map<Long, JoinSides> sides = Map.of();
+  private boolean compared;
 
   BoundPropagator(BoundedQuery query) {
     this.query = query;
@@ -51,6 +52,7 @@ final class BoundPropagator implements WatermarkPropagator {
     var floors = query.floorsOf(batchId);
     if (query.isCurrent(batchId) && plan.exists(Scala.function(node -> node instanceof StateStoreWriter))) {
       RefuseEarlyTimes.check(query.nodes(), query.floorsOf(batchId - 1), query.seenIn(batchId));
+      compare(watermarkMs);
     }
     long floor = query.nodes().weakestFloor(floors);
     Propagation batch =
@@ -62,6 +64,13 @@ final class BoundPropagator implements WatermarkPropagator {
       advice.give(plan, sides, query.cores());
       output.publishInput(floor);
       output.publish(batchId, plan, batch);
+    }
+  }
+
+  private void compare(long watermarkMs) {
+    if (!compared) {
+      RefuseHigherWatermark.check(query, watermarkMs);
+      compared = true;
     }
   }
 

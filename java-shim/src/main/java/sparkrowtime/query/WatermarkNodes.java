@@ -65,6 +65,15 @@ public final class WatermarkNodes {
         : Math.min(bound.windowMs(), fromRows);
   }
 
+  /** The highest watermark in ms that the query can have; {@link Long#MAX_VALUE} if rows of ordinary sources decide. */
+  long highest(ToLongFunction<SparkDataStream> floors) {
+    return bounds(floors).values().stream()
+        .filter(b -> b != null && !b.isOrdinary() && !(b.mixed() && b.punctuates()))
+        .mapToLong(b -> Math.max(0L, b.windowMs()))
+        .min()
+        .orElse(Long.MAX_VALUE);
+  }
+
   /** The bounds by node id. Nodes with the same id (a self-join) have the weakest of their bounds. */
   Map<UUID, Bound> byId(ToLongFunction<SparkDataStream> floors) {
     Map<UUID, Bound> byId = new HashMap<>();
