@@ -7,26 +7,11 @@ import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
+from tests.failing import Failing
 from tests.tables.lake import FORMATS, Lake
 
 ERRORS = (RuntimeError("can't start new thread"), MemoryError(), KeyboardInterrupt(), rt.StoreUnavailableError("away"))
 STEPS = 14
-
-
-class Fails:
-    """In the place of a method: fails at a call, before or behind what it does."""
-
-    def __init__(self, call: Any, at: int, error: BaseException, behind: bool) -> None:
-        self.call, self.at, self.error, self.behind = call, at, error, behind
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        self.at -= 1
-        if self.at == 0 and not self.behind:
-            raise self.error
-        result = self.call(*arguments, **options)
-        if self.at == 0:
-            raise self.error
-        return result
 
 
 class Run:
@@ -73,7 +58,7 @@ class Run:
             [(self.reader, "_next"), (self.sink._thread, "submit"), (self.sink, "_taken")]
             + [(self.sink, name) for name in ("sendRows", "sendRowtimeBound", "flush", "commit", "commitDue")]
         )
-        fails = Fails(getattr(of, name), self.random.randint(1, 4), error, self.random.random() < 0.5)
+        fails = Failing(getattr(of, name), self.random.randint(1, 4), error, self.random.random() < 0.5)
         broken.setattr(of, name, fails)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from unit_support import clock_times, new_sink, new_stream, row, rows, stream_fl
 
 import spark_rowtime as rt
 from spark_rowtime.store.memory import STREAMS
+from tests.failing import Failing
 
 TRAINS = (("10:00", "10:01"), ("10:02",), ("10:03", "10:04"))
 ALL = [time for train in TRAINS for time in train]
@@ -37,22 +38,6 @@ def by_train(path: str) -> rt.RowReader:
 def arrived(path: str) -> list[str]:
     with rt.openReader(path, order="arrival") as reader:
         return [time for train in reader for time in clock_times(train.rows)]
-
-
-class Failing:
-    """In the place of a method: fails at the call of that number, before (or behind) what it does."""
-
-    def __init__(self, call: Any, at: int, error: BaseException, behind: bool = False) -> None:
-        self.call, self.at, self.error, self.behind = call, at, error, behind
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        self.at -= 1
-        if self.at == 0 and not self.behind:
-            raise self.error
-        result = self.call(*arguments, **options)
-        if self.at == 0:
-            raise self.error
-        return result
 
 
 def test_no_row_is_visible_without_its_position(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
