@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -69,9 +70,13 @@ final class CheckpointedTimes {
     return List.of(MAPPER.treeToValue(list, String[].class));
   }
 
-  /** The text of a column that is not computed in the query: columns beside a stream's own time have their names. */
+  /**
+   * The text of a column that is not computed in the query: columns beside a stream's own time have their names, in whatever
+   * letters the query writes them.
+   */
   static String asRead(Attribute column) {
-    return column.name().equals(OWN_TIME) ? AS_READ : AS_READ + " " + column.name();
+    String name = column.name().toLowerCase(Locale.ROOT);
+    return name.equals(OWN_TIME) ? AS_READ : AS_READ + " " + name;
   }
 
   private static void refuseOther(List<String> before, List<String> now, CheckpointFile file) {
