@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.bounds.train import span
 from spark_rowtime.drain.properties import exact_bound, require_at_or_after
 from spark_rowtime.errors import SinkClosedError
 from spark_rowtime.store.forks import close_in_children
@@ -101,9 +101,9 @@ class GatheringSink:
         """
         self._require_open()
         batch = rows if rows.schema == self._schema else batch_to_schema(rows, self._schema)
-        least, bound = _least(batch), self._sent_bound or self._bound
-        if least is not None and bound is not None:
-            require_at_or_after(bound, least, ROWTIME, self.target)
+        ends, bound = span(batch), self._sent_bound or self._bound
+        if ends is not None and bound is not None:
+            require_at_or_after(bound, ends[0], ROWTIME, self.target)
         self._sent.append(batch)
 
     def sendRowtimeBound(self, t: Any, strict: bool = False) -> None:
@@ -130,20 +130,24 @@ class GatheringSink:
         """
         self._require_open()
         with self._or_ended():
-            self._take_sent()
-            self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
+            self._take_sent(checkpoint)
             self._since = self._now() if self._since is None else self._since
         if self._rows >= self._max_rows:
             self._commit_in_background()
         else:
             self.commitDue()
 
-    def _take_sent(self) -> None:
-        """Moves what was sent to what is gathered."""
-        self._batches += self._sent
-        self._rows += sum(batch.num_rows for batch in self._sent)
+    def _take_sent(self, checkpoint: str | None) -> None:
+        """Moves what was sent, with the position behind it, to what is gathered."""
+        for rows in self._sent:
+            self._gather(rows)
         self._bound = self._sent_bound or self._bound
+        self._checkpoint = checkpoint if checkpoint is not None else self._checkpoint
         self._sent, self._sent_bound = [], None
+
+    def _gather(self, rows: pa.RecordBatch) -> None:
+        self._batches.append(rows)
+        self._rows += rows.num_rows
 
     def commitDue(self) -> float | None:
         """Commits if the interval has passed. A reader that waits for its stream calls this.
@@ -239,8 +243,3 @@ class GatheringSink:
                 "continues at the table's position.",
                 path=self.target,
             )
-
-
-def _least(rows: pa.RecordBatch) -> int | None:
-    """The least rowtime of the rows; None if there is none."""
-    return None if ROWTIME not in rows.schema.names else pc.min(rows.column(ROWTIME).cast(pa.int64())).as_py()

@@ -102,16 +102,13 @@ class ParquetSink(GatheringSink):
         """The bound of the folders: each period before it is complete. None while nothing is promised."""
         return bound_in(self._state)
 
-    def _take_sent(self) -> None:
-        """Moves the rows, which must come sorted by rowtime, to the file of the open period."""
-        with self._writing():
-            for rows in self._sent:
-                self._extent = extent_properties(rows, self._extent)
-                self._gather(rows)
-        self._sent = []
-        super()._take_sent()
-
     def _gather(self, rows: pa.RecordBatch) -> None:
+        """Puts rows, which must come sorted by rowtime, into the files of their periods."""
+        self._extent = extent_properties(rows, self._extent)
+        with self._writing():
+            self._divide(rows)
+
+    def _divide(self, rows: pa.RecordBatch) -> None:
         while rows.num_rows:
             times = Timed(rows)
             if not times.rises or (self._open is not None and times.least < self._open.start):
@@ -120,8 +117,7 @@ class ParquetSink(GatheringSink):
                 self._end_period()
                 self._open = self._pattern.period(times.least)
             inside = int(times.micros.searchsorted(self._open.end))
-            self._batches.append(rows.slice(0, inside))
-            self._rows += inside
+            super()._gather(rows.slice(0, inside))
             rows = rows.slice(inside)
             if self._rows >= self._max_rows:
                 self._spill()
@@ -137,8 +133,7 @@ class ParquetSink(GatheringSink):
         """
         self._require_open()
         with self._or_ended():
-            self._take_sent()
-            self._checkpoint = checkpoint or self._checkpoint
+            self._take_sent(checkpoint)
         if checkpoint is None:
             return
         floor = self._bound.floor if self._bound is not None else None
