@@ -64,6 +64,11 @@ def gathers(sink: Any) -> bool:
     return callable(getattr(sink, "commitDue", None)) and callable(getattr(sink, "commit", None))
 
 
+def resumes(sink: Any) -> bool:
+    """Whether the sink tells where a drain goes on, beyond what it has committed."""
+    return callable(getattr(sink, "resume", None))
+
+
 def send_bound(sink: Any, bound: RowtimeBound) -> None:
     """Sends a bound as a time, which every sink takes; the end of time as itself, where the sink is one of a stream.
 

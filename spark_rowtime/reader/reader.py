@@ -18,7 +18,7 @@ from spark_rowtime.bounds.train import Timed, Train, one_batch
 from spark_rowtime.errors import DataLostError, InvalidOptionError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer
+from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer, resumes
 from spark_rowtime.reader.held_back import say_held_back
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
@@ -272,7 +272,7 @@ class RowReader:
         require_consumer(sink)
         with self._alone():
             self._finish_delivery(sink)
-            position = sink.resume() if _resumes(sink) else getattr(sink, "checkpoint", None)
+            position = sink.resume() if resumes(sink) else getattr(sink, "checkpoint", None)
             if position is not None:
                 self._resume(position)
             elif isinstance(sink, StreamSink) or gathers(sink):
@@ -324,7 +324,7 @@ class RowReader:
         if isinstance(sink, StreamSink):
             if sink.delivery is not None:
                 sink.delivery.finish(sink)
-        elif last is not None and last.sink is sink and not _resumes(sink):
+        elif last is not None and last.sink is sink and not resumes(sink):
             self._unfinished = last
             last.delivery.finish(sink)
             if self._at == last.before:
@@ -401,11 +401,6 @@ class RowReader:
 def _has_unread(known: Position, at: Position) -> bool:
     """Whether a reader at ``known`` may have rows before ``at`` still to read."""
     return known.seq < at.seq or (known.cut is not None and (at.cut is None or known.cut < at.cut))
-
-
-def _resumes(sink: Any) -> bool:
-    """Whether the sink tells where a drain goes on, beyond what it has committed."""
-    return callable(getattr(sink, "resume", None))
 
 
 def _is_drained() -> InvalidOptionError:
