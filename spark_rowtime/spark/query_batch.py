@@ -112,7 +112,12 @@ class Batch:
 def hash_of_end(read_property: Callable[[str], str | None]) -> str:
     """A hash of the source offsets at which the running batch ends; empty without the extension."""
     end = of_this_query(_END, read_property)
-    return hashlib.sha256(end.encode()).hexdigest()[:ID_CHARACTERS] if end else ""
+    return short_hash(end) if end else ""
+
+
+def short_hash(text: str) -> str:
+    """A hash that tells where one batch of a query ends from where another does."""
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_CHARACTERS]
 
 
 def _streams(ends: str) -> Iterator[str]:

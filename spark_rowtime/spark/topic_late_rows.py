@@ -1,7 +1,6 @@
 """Keeps the late rows of topics in the stream that has their bounds."""
 
 import base64
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
-from spark_rowtime.spark.query_batch import ID_CHARACTERS
+from spark_rowtime.spark.query_batch import short_hash
 from spark_rowtime.store.base import Rejected, Store
 from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.types.held_values import held_in_schema
@@ -27,8 +26,7 @@ class LateBatch(NamedTuple):
     @property
     def digest(self) -> str:
         """A hash of where the batch ends, which is the same when it runs again."""
-        ends = json.dumps([self.end, self.of_topics], sort_keys=True)
-        return hashlib.sha256(ends.encode()).hexdigest()[:ID_CHARACTERS]
+        return short_hash(json.dumps([self.end, self.of_topics], sort_keys=True))
 
 
 def keep_late(store: Store, reader: str, batch: LateBatch, bound: int, rows: str) -> None:
