@@ -75,7 +75,8 @@ final class CheckpointedBounds {
     CheckpointFile file = new CheckpointFile(query, FILE);
     Map<String, String> before = read(file, query.offsetLog().getLatest().isEmpty());
     Map<String, String> now = texts(query, false);
-    Map<String, String> inFirstForm = texts(query, true);
+    boolean isInFirstForm = before.keySet().stream().anyMatch(what -> !what.startsWith(SECOND_FORM));
+    Map<String, String> inFirstForm = isInFirstForm ? texts(query, true) : Map.of();
     Map<String, String> all = new TreeMap<>(before);
     now.forEach(
         (what, text) -> {
