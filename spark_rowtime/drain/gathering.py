@@ -183,9 +183,11 @@ class GatheringSink:
 
     def close(self) -> None:
         """Commits what ``flush`` was called for, and closes the sink."""
-        if not self._ended:
-            self.commit()
-        self.abandon()
+        try:
+            if not self._ended:
+                self.commit()
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """Closes the sink without another commit. One that is under way is made."""

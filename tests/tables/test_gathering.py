@@ -135,3 +135,17 @@ def _rows(lake: Lake) -> tuple[pa.RecordBatch, str]:
         train = reader.read()
         assert train is not None
         return train.rows, reader.position
+
+
+def test_a_sink_whose_last_commit_fails_is_closed_all_the_same(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    rt.createStream(lake.stream, "rowtime TIMESTAMP NOT NULL")
+    with rt.openReader(lake.stream) as reader:
+        sink = rt.openTableSink(lake.target("delta"), reader.schema, every="1 hour")
+    sink.sendRowtimeBound("2026-01-05T10:00:00Z")
+    sink.flush()
+    monkeypatch.setattr(sink, "_write", Failing(sink._write, 1, rt.StoreUnavailableError("away"), False))
+    with pytest.raises(rt.StoreUnavailableError, match="away"):
+        sink.close()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        sink._thread.submit(print)
+    sink.close()

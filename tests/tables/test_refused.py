@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import random
 import resource
 import subprocess
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
+from tests.failing import Failing
 from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
 from tests.tables.test_drain import SCHEMA, fill
 
@@ -271,6 +273,35 @@ def test_metadata_of_iceberg_that_is_gone_is_an_error_that_says_so(orders: Lake)
     for call in (lambda: rt.readTableBound(orders.target("iceberg")), lambda: opened(orders, "iceberg")):
         with pytest.raises(rt.StoreUnavailableError, match=r"cannot be read or written: .*metadata\.json"):
             call()
+
+
+def test_a_time_in_the_state_of_folders_that_is_none_is_damage(orders: Lake) -> None:
+    orders.drain("parquet")
+    state = max(orders.folder.glob(PLACES["parquet"]))
+    state.write_text(json.dumps({**json.loads(state.read_text()), "rowtime.bound": "yesterday"}))
+    for call in (lambda: rt.readTableBound(orders.target("parquet")), lambda: opened(orders, "parquet")):
+        with pytest.raises(rt.StoreCorruptError, match=r"rowtime\.bound is 'yesterday', which is no time"):
+            call()
+
+
+def test_an_unfinished_file_that_cannot_be_removed_is_said_and_the_folders_are_free_again(orders: Lake) -> None:
+    orders.drain("parquet")
+    left = orders.folder / "parquet/_rowtime/left.parquet"
+    left.mkdir()
+    with pytest.raises(rt.StoreUnavailableError, match=r"cannot be written: .*left\.parquet"):
+        opened(orders, "parquet")
+    left.rmdir()
+    orders.drain("parquet")
+
+
+def test_a_lock_of_folders_that_cannot_be_written_is_said_and_free_again(
+    orders: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Failing(os.ftruncate, 1, OSError(errno.ENOSPC, "No space left on device"), False)
+    with monkeypatch.context() as patch, pytest.raises(rt.StoreUnavailableError, match="No space left"):
+        patch.setattr("os.ftruncate", full)
+        opened(orders, "parquet")
+    orders.drain("parquet")
 
 
 def test_a_state_of_folders_that_may_not_be_read_is_said(orders: Lake) -> None:

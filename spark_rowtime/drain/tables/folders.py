@@ -3,8 +3,11 @@
 import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from spark_rowtime.drain.properties import require_times
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
@@ -33,6 +36,7 @@ def read_state(root: Path) -> dict[str, str]:
             return {}
         if not isinstance(state, dict) or not all(isinstance(value, str) for value in state.values()):
             raise ValueError("it is no object with texts")
+    require_times(state, f"parquet:{root}", str(file))
     return state
 
 
@@ -45,21 +49,39 @@ def write_whole(file: Path, text: str) -> None:
     sync(file.parent)
 
 
+@contextmanager
+def writing(target: str) -> Iterator[None]:
+    """An error of the file system says that the folders cannot be written (StoreUnavailableError)."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"{target} cannot be written: {error}. Nothing is lost: start the drain again once there is room, or the "
+            "cause is gone; it continues with the first period that is not complete.",
+            path=target,
+        ) from error
+
+
 def locked(work: Path, target: str) -> Descriptor:
     """Makes the folder, and returns the descriptor of its lock; StoreUnavailableError if another drain has it."""
-    try:
+    with writing(target):
         work.mkdir(parents=True, exist_ok=True)
         with no_fork():
             lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
-    except OSError as error:
-        raise StoreUnavailableError(
-            f"{target} cannot be written: {error}. Check the free space and the permissions.", path=target
-        ) from error
+        try:
+            _take(lock, target)
+        except BaseException:
+            lock.close()
+            raise
+    return lock
+
+
+def _take(lock: Descriptor, target: str) -> None:
+    """Locks the file, and writes into it who has it."""
     try:
         fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid = os.pread(lock.fd, 100, 0).decode()
-        lock.close()
+        pid = os.pread(lock.fd, 100, 0).decode(errors="replace")
         raise StoreUnavailableError(
             f"Another drain writes to {target}: process {pid or '(starting)'}. End it first.",
             path=target,
@@ -67,7 +89,6 @@ def locked(work: Path, target: str) -> Descriptor:
         ) from None
     os.ftruncate(lock.fd, 0)
     os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
-    return lock
 
 
 def sync(path: Path) -> None:

@@ -1,8 +1,7 @@
 """ParquetSink: folders of Parquet files by event time, each file written when its period is complete."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,16 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
-from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, sync, write_whole
+from spark_rowtime.drain.tables.folders import (
+    FOLDER,
+    STATE,
+    locked,
+    read_root_state,
+    read_state,
+    sync,
+    write_whole,
+    writing,
+)
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
@@ -48,6 +56,7 @@ class ParquetSink(GatheringSink):
         self._lock = locked(self._work, target)
         try:
             self._state = self._continued(schema)
+            self._remove_unfinished()
         except BaseException:
             self._lock.close()
             raise
@@ -56,8 +65,6 @@ class ParquetSink(GatheringSink):
         self._done: list[Period] = []
         self._kept = self._checkpoint = self.checkpoint
         self._complete = self._bound = self.rowtimeBound
-        for left in self._work.glob("*.parquet"):
-            left.unlink()
 
     @classmethod
     def open_sink(
@@ -92,6 +99,12 @@ class ParquetSink(GatheringSink):
             require_same(self.target, schema, written)
         return state
 
+    def _remove_unfinished(self) -> None:
+        """Removes the files of periods that a drain which ended has not finished."""
+        with writing(self.target):
+            for left in self._work.glob("*.parquet"):
+                left.unlink()
+
     @property
     def checkpoint(self) -> str | None:
         """The position before the first period that is not complete. None for folders without one."""
@@ -105,7 +118,7 @@ class ParquetSink(GatheringSink):
     def _gather(self, rows: pa.RecordBatch) -> None:
         """Puts rows, which must come sorted by rowtime, into the files of their periods."""
         self._extent = extent_properties(rows, self._extent)
-        with self._writing():
+        with writing(self.target):
             self._divide(rows)
 
     def _divide(self, rows: pa.RecordBatch) -> None:
@@ -167,7 +180,7 @@ class ParquetSink(GatheringSink):
 
     def _write(self) -> None:
         """Files first, then bound and position: the next process would write files without a position again."""
-        with self._writing():
+        with writing(self.target):
             self._write_files()
 
     def _write_files(self) -> None:
@@ -181,18 +194,6 @@ class ParquetSink(GatheringSink):
         kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text, _ZONE: self._pattern.zone}
         self._state = {**bound_properties(self._complete), **self._extent, **kept}
         write_whole(self._work / STATE, json.dumps(self._state))
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """What is done in it writes."""
-        try:
-            yield
-        except OSError as error:
-            raise StoreUnavailableError(
-                f"{self.target} cannot be written: {error}. Nothing is lost: start the drain again once there is room, "
-                "or the cause is gone; it continues with the first period that is not complete.",
-                path=self.target,
-            ) from error
 
     def _spill(self) -> None:
         """Appends the gathered rows to the file of the open period, while the reader reads the next ones."""
