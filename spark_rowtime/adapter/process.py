@@ -90,7 +90,8 @@ class AdapterProcess:
     def stop(self, grace: float = 10) -> None:
         """Ends the adapter, whose producer stays attached; kills the process after ``grace`` seconds."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # the process has ended, and what it was told is left in the pipe
+            self._process.stdin.close()
         try:
             self._process.wait(grace)
         except subprocess.TimeoutExpired:

@@ -63,14 +63,15 @@ class _Pages:
 
     async def streams(self, request: Request) -> Response:
         del request
-        return _json({"streams": self._served.paths(), "tables": self._served.tables})
+        return _json({"streams": await run_in_threadpool(self._served.paths), "tables": self._served.tables})
 
     async def describe(self, request: Request) -> Response:
-        path = _named(request, self._served.paths())
+        path = _named(request, await run_in_threadpool(self._served.paths))
         return _json(shown(await run_in_threadpool(read_shown, path)))
 
     async def why(self, request: Request) -> Response:
-        path, at = _named(request, [*self._served.paths(), *self._served.tables]), request.query_params.get("at")
+        served, at = await run_in_threadpool(self._served.paths), request.query_params.get("at")
+        path = _named(request, [*served, *self._served.tables])
         return _json((await run_in_threadpool(self._served.why, path, at)).toJson())
 
     async def live(self, request: Request) -> Response:

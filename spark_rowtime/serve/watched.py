@@ -45,12 +45,12 @@ class WatchedStream:
 
     def __init__(self, path: str, served: Served) -> None:
         self.path, self._served = path, served
-        self._error: str | None = None
         self._forget("")
 
     def _forget(self, stream: str) -> None:
         """Starts from the beginning, with the stream of this id."""
         self._stream = stream
+        self._error: str | None = None
         self._state = State({}, {}, frozenset())
         self._producers: dict[str, Value] = {}
         self._details: Value = {}
@@ -88,7 +88,7 @@ class WatchedStream:
 
     def _look(self, store: Store, now: float) -> Value | None:
         timed, detailed = now >= self._times_due, now >= self._details_due
-        if not timed and not self._error and self._is_known(store):
+        if not timed and self._is_known(store):
             return None
         message, more = self._read(store, timed), {}
         if timed:
@@ -105,7 +105,7 @@ class WatchedStream:
 
     def _read(self, store: Store, timed: bool) -> Value | None:
         """Reads the state, and returns what has changed."""
-        before, failed_before, self._error = self._state, self._error, None
+        before = self._state
         self._state, snapshot = read_state(store, self.path)
         state, times = self._state, times_of(snapshot) if timed else {}
         shown = {name: self._producer(name, before, times.get(name)) for name in state.producers}
@@ -114,7 +114,7 @@ class WatchedStream:
         self._producers, late = shown, self._new_late(store, snapshot.rejections)
         if state.facts.get("holders") != before.facts.get("holders"):
             self._times_due = min(self._times_due, time.monotonic() + REASONS_SECONDS)
-        if not (moved or gone or late or failed_before or state.facts != before.facts):
+        if not (moved or gone or late or state.facts != before.facts):
             return None
         return self._changes(moved, gone, late)
 
@@ -163,7 +163,8 @@ class WatchedStream:
         return {**self._message(producers, late), "full": False, "gone": gone}
 
     def _failed(self, error: str) -> Value | None:
-        known, self._error = self._error, error
+        """Says the error once. The next look that succeeds gives the whole: what this one has seen, nobody was told."""
+        known, self._error, self._stream = self._error, error, ""
         return None if error == known else self._changes([], [], [])
 
 

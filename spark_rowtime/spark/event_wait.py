@@ -25,7 +25,8 @@ class EventWait:
     def wait(self, seconds: float) -> bool:
         """Returns whether an event has come since the last call that said so, or comes within this time."""
         found = self._found.wait(seconds)
-        self._found.clear()
+        if found:
+            self._found.clear()
         return found
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class MarkedStreamReader(RowtimeStreamReader):
 
     def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         rows = super().between(start, end)
-        if end["floor"] is None or (end["floor"], end[RUN]) == (start["floor"], start[RUN]):
+        if end["floor"] is None or (end["floor"], end.get(RUN)) == (start["floor"], start.get(RUN)):
             return rows
         return [*rows, MarkerPartition(end["floor"], self._schema)]
 

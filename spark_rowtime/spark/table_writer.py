@@ -28,7 +28,7 @@ from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, currentRowtimeBound
 from spark_rowtime.spark.query_batch import hash_of_end
 from spark_rowtime.spark.table_batch import is_written, last_written, lost, require_ours
 from spark_rowtime.types.arguments import to_text
-from spark_rowtime.types.schema import ROWTIME, columns_of
+from spark_rowtime.types.schema import ROWTIME, cast_to_field, columns_of
 
 
 def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int], None]:
@@ -88,7 +88,8 @@ def _status(target: str) -> dict[str, str]:
 def _arrow_of(batch: DataFrame) -> pa.Table:
     """The batch's rows, with the types that a stream of these columns has."""
     rows = batch.toArrow()
-    return rows.cast(columns_of(rows.schema))
+    schema = columns_of(rows.schema)
+    return pa.table([cast_to_field(rows.column(field.name), field) for field in schema], schema)
 
 
 def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ import spark_rowtime as rt
 from spark_rowtime.serve import state, watched
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
+from tests.failing import Failing
 from tests.serve.conftest import SCHEMA
 
 
@@ -111,6 +112,23 @@ def test_an_error_is_said_once_and_that_it_is_over(orders: str, stream: WatchedS
     message = stream.look()
     assert message is not None
     assert message["error"] is None
+
+
+def test_what_was_seen_by_a_look_that_failed_is_said_by_the_next(
+    orders: str, stream: WatchedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with rt.openSink(orders, producer="Berlin", onLate="reject") as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+        sink.sendRow(("2026-01-05T09:00:00Z", 1))
+    away = rt.StoreUnavailableError("away")
+    monkeypatch.setattr(stream._served, "why", Failing(stream._served.why, 1, away))
+    stream._times_due = 0.0
+    failed, message = stream.look(), stream.look()
+    assert failed is not None
+    assert message is not None
+    assert (failed["error"], message["error"]) == ("away", None)
+    assert [row["rowtime"]["text"] for row in message["late"]] == ["2026-01-05T09:00:00Z"]
+    assert [(one["name"], one["accepted"]) for one in message["producers"]] == [("Berlin", 1), ("Oslo", 0)]
 
 
 def test_another_stream_at_the_path_is_shown_as_a_whole(orders: str, stream: WatchedStream) -> None:

@@ -64,3 +64,18 @@ def test_a_stream_that_is_gone_is_news(tmp_path: Path) -> None:
     news = EventWait([str(tmp_path / "none")])
     assert news.wait(60), "its own source shows the error"
     news.close()
+
+
+def test_an_event_that_comes_as_a_wait_ends_is_seen_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    news = EventWait([])
+    wait = news._found.wait
+
+    def ended_too_early(seconds: float) -> bool:
+        found = wait(seconds)
+        news._found.set()
+        return found
+
+    monkeypatch.setattr(news._found, "wait", ended_too_early)
+    assert not news.wait(0)
+    monkeypatch.undo()
+    assert news.wait(0)

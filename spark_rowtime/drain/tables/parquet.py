@@ -26,7 +26,7 @@ from spark_rowtime.drain.tables.folders import (
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
-from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
+from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import position_before
 from spark_rowtime.store.forks import keep_for_ever
 from spark_rowtime.types.timestamps import END

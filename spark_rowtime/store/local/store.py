@@ -277,7 +277,7 @@ class LocalStore(LedgerStore):
             readers.keep(self._catalog, reader, at, self._uptime.now(), reads)
 
     def forget(self, reader: str) -> None:
-        with self._guard:
+        with self._transaction():
             if not readers.forget(self._catalog, reader):
                 raise never_registered(reader, [one.name for one in readers.known(self._catalog)])
 
