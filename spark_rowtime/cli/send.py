@@ -93,7 +93,12 @@ def send(
     """
     if cut is not None:
         _require_no_file(click.get_current_context())
-        say(send_cut(stream, name, final, cut, tz, complete=complete))
+        offsets = _offsets(cut)
+        bound = send_cut(stream, name, final, offsets, tz, complete=complete)
+        if as_json:
+            echo_json({"stream": stream, "producer": name, "bound": bound_json(bound)})
+        else:
+            say(f"{stream}: a bound was sent by {name}, behind {show_offsets(offsets)}. Bound: {bound}.")
         return
     if file is None or rowtime is None:
         raise click.UsageError("Give --csv FILE and --rowtime COLUMN; or --cut, --final and --name for a bound alone.")
@@ -185,14 +190,15 @@ class _Lines:
             say(f"sent {self._done} of {self._total} rows", err=True)
 
 
-SEND_CUT_OPTIONS = {"--cut", "--final", "--name", "--complete", "--tz"}
+SEND_CUT_OPTIONS = {"--cut", "--final", "--name", "--complete", "--tz", "--json"}
 
 
-def send_cut(stream: str, name: str | None, final: str | None, cut: str, tz: str | None, *, complete: bool) -> str:
-    """Sends a bound of one producer, which stays attached; returns what was done."""
+def send_cut(
+    stream: str, name: str | None, final: str | None, offsets: Any, tz: str | None, *, complete: bool
+) -> RowtimeBound | None:
+    """Sends a bound behind offsets of Kafka by one producer, which stays attached; returns that of the stream."""
     if name is None or final is None:
         raise click.UsageError("--cut needs --final, the bound, and --name, the producer.")
-    offsets = _offsets(cut)
     sink = openSink(stream, producer=name, rowsImplyBounds=False, lease=None)
     try:
         sink.sendRowtimeBound(final, tz=tz, cut=offsets)
@@ -201,9 +207,7 @@ def send_cut(stream: str, name: str | None, final: str | None, cut: str, tz: str
             sink.close(complete=True)
     finally:
         sink.abandon()
-    return (
-        f"{stream}: a bound was sent by {name}, behind {show_offsets(offsets)}. Bound: {describeStream(stream).bound}."
-    )
+    return describeStream(stream).bound
 
 
 def _offsets(text: str) -> Any:

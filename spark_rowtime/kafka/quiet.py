@@ -66,7 +66,7 @@ class QuietPartitions:
         self._look: _Look | None = None
         self._answered: dict[Part, int] = {}
         """The position of each partition when the last question that was answered was asked."""
-        self._waits: dict[PartitionReader, tuple[int, float]] = {}
+        self._waits: dict[Part, tuple[int, float]] = {}
         """Of partitions that do not go on although there is more: their positions, and since when."""
 
     def look(
@@ -81,7 +81,9 @@ class QuietPartitions:
         not read for a while.
         """
         self._paused = paused
-        now, ended = time.monotonic(), {feed.part: feed for feed in feeds if feed.may_be_quiet}
+        now, read = time.monotonic(), {feed.part: feed for feed in feeds}
+        ended = {part: feed for part, feed in read.items() if feed.may_be_quiet}
+        self._waits = {part: wait for part, wait in self._waits.items() if part in read}
         if self._look is None and now - self._looked >= LOOK_SECONDS and ended:
             self._looked = now
             positions = {part: feed.position for part, feed in ended.items()}
@@ -117,7 +119,7 @@ class QuietPartitions:
                 self._waits_for_transaction(feed, now)
             guarded(feed.part, PartitionReader.wake)
         else:
-            self._waits.pop(feed, None)
+            self._waits.pop(feed.part, None)
             guarded(feed.part, partial(self._is_quiet, now=now, clock=clock))
 
     def _is_quiet(self, feed: PartitionReader, now: float, clock: int) -> None:
@@ -128,11 +130,11 @@ class QuietPartitions:
             feed.promise(RowtimeBound(from_micros(clock - self._delay)))
 
     def _waits_for_transaction(self, feed: PartitionReader, now: float) -> None:
-        position, since = self._waits.get(feed, (None, now))
+        position, since = self._waits.get(feed.part, (None, now))
         if position != feed.position:  # it has gone on since the last look, and more has come
             since = now
         hangs = now - since >= HANGING_SECONDS
-        self._waits[feed] = feed.position, now if hangs else since
+        self._waits[feed.part] = feed.position, now if hangs else since
         if hangs:
             LOG.warning(
                 "Partition %s of topic %s does not go on behind offset %s: a transaction that began there is still "

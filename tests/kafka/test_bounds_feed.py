@@ -110,8 +110,9 @@ def test_a_bound_with_offsets_from_a_shell(tmp_path: Path) -> None:
     assert done.output == f"{path}: a bound was sent by shop, behind orders 0: 4711, 1: 4690. Bound: {TEN}.\n"
     [shop] = rt.describeStream(path).producers
     assert (shop.cut, shop.bound, shop.status.value) == ({"orders": {0: 4711, 1: 4690}}, TEN, "attached")
-    later = ["2026-01-05T11:00:00Z", "--cut", '{"orders": {"0": 4800}}', "--complete"]
-    assert CliRunner().invoke(main, [*send, *later]).exit_code == 0
+    later = ["2026-01-05T11:00:00Z", "--cut", '{"orders": {"0": 4800}}', "--complete", "--json"]
+    said = json.loads(CliRunner().invoke(main, [*send, *later]).output)
+    assert (said["stream"], said["producer"], said["bound"]["end"]) == (path, "shop", True)
     [shop] = rt.describeStream(path).producers
     assert (shop.cut, shop.status.value) == ({"orders": {0: 4800, 1: 4690}}, "complete")
 

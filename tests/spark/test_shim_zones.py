@@ -211,3 +211,4 @@ def test_a_first_run_that_logged_no_batch_does_not_decide_the_zone(pipe: Pipe, t
     with query:
         query.step()
     assert (query.checkpoint / "rowtime-zones").read_text() == "America/New_York"
+    assert not (query.checkpoint / "rowtime-zones.new").exists()

@@ -127,6 +127,12 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 
+def test_a_rowtime_that_is_null_is_said_with_the_column(spark: SparkSession, lake: Lake) -> None:
+    rows = one_order(spark).selectExpr("at", "CAST(NULL AS TIMESTAMP) AS rowtime")
+    with pytest.raises(rt.SchemaMismatchError, match="Column 'rowtime' is NOT NULL, but 1 of its values are null"):
+        in_batch(spark, rt.tableWriter(lake.target("delta"), "at"), rows, 0, None)
+
+
 def test_after_log_clean_up_a_batch_is_known_by_its_transaction_and_not_written_again(
     spark: SparkSession, lake: Lake
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.spark.marked_source import MarkedStreamReader
 from spark_rowtime.spark.options import READ, Options
+from spark_rowtime.spark.source import RowtimeStreamReader
 from tests.streams import clock_of, opened, send
 
 Sources = Callable[..., MarkedStreamReader]
@@ -106,3 +107,13 @@ def test_a_marker_is_a_row_of_any_stream(tmp_path: Path) -> None:
     empty = marker.column("row").to_pylist()[0]
     assert [name for name, value in empty.items() if value is None] == ["optional"]
     assert empty["c11"] == {"a": "", "b": None}
+
+
+def test_a_checkpoint_that_was_begun_without_markers_gets_one_in_its_next_batch(path: str, run: Sources) -> None:
+    send(opened(path, "feed"), promise="10:30")
+    plain = RowtimeStreamReader(Options({"path": path, "order": "rowtime", "bounds": "ignore"}, READ), 2)
+    start = plain.latestOffset(plain.initialOffset(), None)
+    plain.stop()
+    source = run()
+    end = source.latestOffset(start, None)
+    assert read(source, start, end) == ([], ["10:30"])

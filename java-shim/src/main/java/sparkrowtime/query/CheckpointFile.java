@@ -14,11 +14,13 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 final class CheckpointFile {
   private final Path root;
   private final Path file;
+  private final Path next;
   private final CheckpointFileManager files;
 
   CheckpointFile(MicroBatchExecution query, String name) {
     root = new Path(query.resolvedCheckpointRoot());
     file = new Path(root, name);
+    next = new Path(root, name + ".new");
     files = CheckpointFileManager.create(root, query.sparkSessionForStream().sessionState().newHadoopConf());
   }
 
@@ -27,30 +29,31 @@ final class CheckpointFile {
    * file with {@code now}.
    */
   String first(boolean isNew, String now) {
-    try {
-      if (!isNew && files.exists(file)) {
-        return read();
-      }
-      write(now);
-      return now;
-    } catch (IOException e) {
-      throw new UncheckedIOException("Cannot read or write " + file + ".", e);
+    String text = isNew ? null : text();
+    if (text == null) {
+      replace(now);
     }
+    return text == null ? now : text;
   }
 
   /** The text; null if there is no such file. */
   String text() {
     try {
-      return files.exists(file) ? read() : null;
+      return files.exists(file) ? read(file) : files.exists(next) ? read(next) : null;
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot read " + file + ".", e);
     }
   }
 
-  /** Replaces the text. */
+  /** Replaces the text. Law (<i>whole</i>): after a crash {@link #text} is the old one or the new one. */
   void replace(String text) {
     try {
-      write(text);
+      if (files.exists(file)) { // which Spark's rename does not replace everywhere
+        write(next, text);
+        files.delete(file);
+      }
+      write(file, text);
+      files.delete(next);
     } catch (IOException e) {
       throw new UncheckedIOException("Cannot write " + file + ".", e);
     }
@@ -70,17 +73,15 @@ final class CheckpointFile {
     return file.toString();
   }
 
-  private String read() throws IOException {
-    try (var in = files.open(file)) {
+  private String read(Path from) throws IOException {
+    try (var in = files.open(from)) {
       return new String(in.readAllBytes(), StandardCharsets.UTF_8);
     }
   }
 
-  private void write(String text) throws IOException {
-    if (files.exists(file)) {
-      files.delete(file);  // Spark's rename does not replace a file everywhere
-    }
-    try (var out = files.createAtomic(file, false)) {
+  private void write(Path to, String text) throws IOException {
+    files.delete(to);
+    try (var out = files.createAtomic(to, false)) {
       out.write(text.getBytes(StandardCharsets.UTF_8));
     }
   }
