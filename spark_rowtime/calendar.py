@@ -3,8 +3,16 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
-from spark_rowtime.periods import DAY_MICROS, HOUR_MICROS, Unit
-from spark_rowtime.types.timestamps import END, EPOCH, both_readings, change_between, from_micros
+from spark_rowtime.periods import Unit
+from spark_rowtime.types.timestamps import (
+    DAY_MICROS,
+    END,
+    EPOCH,
+    HOUR_MICROS,
+    both_readings,
+    change_between,
+    from_micros,
+)
 
 _MICROSECOND = timedelta(microseconds=1)
 

@@ -6,10 +6,15 @@ from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_required_interval
+from spark_rowtime.types.timestamps import (
+    DAY_MICROS,
+    HOUR_MICROS,
+    MINUTE_MICROS,
+    SECOND_MICROS,
+    WEEK_MICROS,
+    to_required_interval,
+)
 
-SECOND_MICROS, MINUTE_MICROS = 1_000_000, 60_000_000
-HOUR_MICROS, DAY_MICROS, WEEK_MICROS = 3600 * SECOND_MICROS, 86_400 * SECOND_MICROS, 604_800 * SECOND_MICROS
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _MONTH_NAMES = {1: "1month", 3: "1quarter", 12: "1year"}
 _SYMBOLS = {"w": WEEK_MICROS, "d": DAY_MICROS, "h": HOUR_MICROS, "min": MINUTE_MICROS, "s": SECOND_MICROS}

@@ -7,7 +7,8 @@ from urllib.parse import quote
 from spark_rowtime.announce.http_call import Headers
 from spark_rowtime.announce.http_client import HttpClient, require_url
 from spark_rowtime.announce.period import Period
-from spark_rowtime.periods import DAY_MICROS, Unit
+from spark_rowtime.periods import Unit
+from spark_rowtime.types.timestamps import DAY_MICROS
 
 DAY_KEY, HOUR_KEY = "%Y-%m-%d", "%Y-%m-%d-%H:%M"
 """The forms of partition keys that Dagster's partitions of days, weeks and months, and those of hours, have."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.periods import DAY_MICROS, Unit
+from spark_rowtime.periods import Unit
+from spark_rowtime.types.timestamps import DAY_MICROS
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = "YmdHMSjGVuz%"

@@ -15,7 +15,7 @@ from spark_rowtime.periods import Unit
 from spark_rowtime.types.arguments import did_you_mean, nearest, to_choice, to_count
 from spark_rowtime.types.plugins import plugin, plugin_names
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_required_interval
+from spark_rowtime.types.timestamps import HOUR_MICROS, SECOND_MICROS, to_required_interval
 
 METHODS = ("POST", "PUT", "GET")
 _OPTIONS = {
@@ -29,7 +29,7 @@ KEY = "%Y-%m-%dT%H:%M:%S"
 """The default form of the names of periods."""
 TIMEOUT = "30 s"
 _FAILURES = range(300, 600)
-_LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, 3_600_000_000
+_LEAST_TIMEOUT_MICROS, _MOST_TIMEOUT_MICROS = 1_000, HOUR_MICROS
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _seconds(timeout: Any) -> float:
         raise InvalidOptionError(
             f"timeout={short_repr(timeout)} must be from 1 ms to 1 hour.", option="timeout", value=short_repr(timeout)
         )
-    return micros / 1_000_000
+    return micros / SECOND_MICROS
 
 
 def _label(kind: str, place: str) -> str:

@@ -23,6 +23,7 @@ from spark_rowtime.store.views import REJECTED_COLUMNS
 from spark_rowtime.stream import StreamInfo, describeStream
 from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
 QUIET_SECONDS = 1.0
 """A stream that is followed is quiet after this many seconds without a train; then it is said what it waits for."""
@@ -120,9 +121,6 @@ def _json_waits(info: StreamInfo) -> Iterator[str]:
     yield dump({"holders": info.holders, "waitsFor": info.waitsFor, "rowsHeldBack": info.rowsHeldBack})
 
 
-_SECOND_MICROS = 1_000_000
-
-
 def start_of_last(stream: str, order: str, count: int) -> Any:
     """Returns a start for ``openReader`` from which it hands out the last ``count`` rows, and few before them.
 
@@ -148,7 +146,7 @@ def _by_rowtime(store: Store, count: int) -> Any:
     """Looks back from the bound over ever longer spans of rowtime, until so many rows are certain to be there."""
     head, removed = store.head(), store.horizon().largest
     cut = 0 if head.floor is None else head.floor + 1
-    reach = _SECOND_MICROS
+    reach = SECOND_MICROS
     while (since := cut - reach) > 0 and (removed is None or removed < since):
         pieces = store.slices(Position(head.seq, since, None), Position(head.seq, cut, None))
         if sum(piece.rows for piece in pieces if piece.least >= since and piece.largest < cut) >= count:

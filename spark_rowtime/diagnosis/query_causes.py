@@ -9,7 +9,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_status import FAILED, STOPPED, QueryOperator, QuerySource, QueryStatus
-from spark_rowtime.types.timestamps import END, LEAST, show_micros, to_interval
+from spark_rowtime.types.timestamps import END, LEAST, SECOND_MICROS, show_micros, to_interval
 
 JOIN = "symmetricHashJoin"
 """What Spark calls a join of streams."""
@@ -126,7 +126,7 @@ def _not_running(query: QueryState) -> Finding | None:
     if running.state == STOPPED:
         return Finding(Cause.QUERY_STOPPED, name, f"Query {name!r} was stopped, or has ended.", again)
     if running.gone:
-        seconds = running.unseen // 1_000_000
+        seconds = running.unseen // SECOND_MICROS
         note = f"The process of query {name!r} is gone: it has not reported for {seconds} s."
         return Finding(Cause.QUERY_GONE, name, note, again)
     return None
@@ -230,8 +230,8 @@ def _behind_input(query: QueryState) -> Finding | None:
     if read is None or read < query.needs:
         return None
     note = (
-        f"The output of query {name!r} lies {query.shift / 1_000_000:.0f} s behind its input: {_at(query.floor)} where "
-        f"{query.stream.path} is at {_at(read)}."
+        f"The output of query {name!r} lies {query.shift / SECOND_MICROS:.0f} s behind its input: {_at(query.floor)} "
+        f"where {query.stream.path} is at {_at(read)}."
     )
     return Finding(Cause.OPERATOR, name, note, "")
 

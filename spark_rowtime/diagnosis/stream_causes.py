@@ -11,7 +11,7 @@ from spark_rowtime.store.base import HOST, ReportedStatus
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.stranger import Stranger
-from spark_rowtime.types.timestamps import END, show_micros
+from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros
 
 UNANSWERED_SHARE = 2
 """A process is taken not to answer after one half of its producer's lease, which it renews after one third."""
@@ -222,4 +222,4 @@ def _arguments(path: str, name: str) -> str:
 
 
 def _seconds(micros: int) -> str:
-    return f"{micros / 1_000_000:.0f} s"
+    return f"{micros / SECOND_MICROS:.0f} s"

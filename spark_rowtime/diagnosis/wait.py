@@ -12,7 +12,7 @@ from spark_rowtime.errors import WaitTimeoutError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.token import parse
 from spark_rowtime.types.arguments import known_keywords
-from spark_rowtime.types.timestamps import from_micros, to_interval
+from spark_rowtime.types.timestamps import SECOND_MICROS, from_micros, to_interval
 
 POLL_SECONDS = 0.1
 """How long a poll waits for a commit of the stream, in seconds, before it looks at the streams between again."""
@@ -46,7 +46,7 @@ def wait(token: str, path: str, *, timeout: str | timedelta | None = None, withi
         >>> rt.wait(token, "memory://docs-wait", timeout="1 s")
     """
     progress, micros = Progress(parse(token), Within(path, within)), to_interval(timeout, "timeout")
-    until = None if micros is None else time.monotonic() + micros / 1_000_000
+    until = None if micros is None else time.monotonic() + micros / SECOND_MICROS
     with open_store(path) as store:
         while True:
             seq = store.head().seq

@@ -15,7 +15,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import READER
 from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
-from spark_rowtime.types.timestamps import END, from_micros, to_micros, to_required_interval
+from spark_rowtime.types.timestamps import END, SECOND_MICROS, from_micros, to_micros, to_required_interval
 
 SILENT_AFTER = timedelta(seconds=10)
 """A producer that has sent nothing for this long is called silent."""
@@ -160,7 +160,7 @@ def _link(step: Step, *, told: bool) -> ChainLink:
 def _behind(floor: int | None, before: int | None) -> float | None:
     if floor is None or before is None or before >= END:
         return None
-    return max(before - floor, 0) / 1_000_000
+    return max(before - floor, 0) / SECOND_MICROS
 
 
 def _time(micros: int | None) -> datetime | None:

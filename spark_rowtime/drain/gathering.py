@@ -15,8 +15,7 @@ from spark_rowtime.drain.properties import exact_bound, require_at_or_after
 from spark_rowtime.errors import SinkClosedError
 from spark_rowtime.store.forks import close_in_children
 from spark_rowtime.types.schema import ROWTIME, batch_to_schema
-
-SECOND_MICROS = 1_000_000
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
 
 class GatheringSink:

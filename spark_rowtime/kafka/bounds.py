@@ -17,7 +17,7 @@ from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import late_before_sent
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.types.arguments import known_keywords
-from spark_rowtime.types.timestamps import to_micros, to_required_interval
+from spark_rowtime.types.timestamps import SECOND_MICROS, to_micros, to_required_interval
 
 CONTACT_SECONDS = 0.05
 """For so long rows are judged by the bound in force that was seen last."""
@@ -66,7 +66,7 @@ class KafkaBounds:
             KafkaUnavailableError: The broker cannot be reached.
         """
         self._producer, self.topic, self._sink = producer, topic, sink
-        self._seconds = to_required_interval(timeout, "timeout") / 1e6
+        self._seconds = to_required_interval(timeout, "timeout") / SECOND_MICROS
         self._topics = self._asked(admin)
         self._id = self._topics.describe(topic).id
         self._deliveries, self._follows_all = Deliveries(), False

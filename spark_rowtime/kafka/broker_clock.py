@@ -2,8 +2,9 @@
 
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.topics import Newest, Part
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
-TOLD_MICROS = 1_000_000
+TOLD_MICROS = SECOND_MICROS
 """A larger difference between the clocks is logged."""
 CLOSE_MICROS = 10_000_000
 """Questions that lie further apart than this are not close together."""
@@ -47,7 +48,7 @@ class BrokerClock:
         LOG.warning(
             "The clock of this host is %.1f s %s that of the leader of %s. Bounds go by the leader's clock where it is "
             "known from new messages.",
-            max(least, -most) / 1e6,
+            max(least, -most) / SECOND_MICROS,
             "ahead of" if least > 0 else "behind",
             part.producer,
         )

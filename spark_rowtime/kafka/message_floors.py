@@ -10,9 +10,8 @@ from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.topic_adapter import ROWS
 from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import to_micros
+from spark_rowtime.types.timestamps import SECOND_MICROS, to_micros
 
-SECOND_MICROS = 1_000_000
 Floor = Callable[[Any], int | None]
 """Takes a message; returns the floor of later ones in microseconds, None if it says nothing. Raises MalformedError."""
 

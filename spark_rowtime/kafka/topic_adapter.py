@@ -32,7 +32,7 @@ from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
-from spark_rowtime.types.timestamps import to_interval
+from spark_rowtime.types.timestamps import SECOND_MICROS, to_interval
 
 Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
 """Opens the reader of a partition, with what opens its sink, and the id of its topic."""
@@ -118,7 +118,9 @@ class TopicAdapter:
             topics,
             known,
             partial(self._open, sinks, topics, known, readers, declaration),
-            QuietPartitions(topics, self._delay, None if self._idle is None else self._idle / 1e6, stamped=stamped),
+            QuietPartitions(
+                topics, self._delay, None if self._idle is None else self._idle / SECOND_MICROS, stamped=stamped
+            ),
             skips_lost=self._skips_lost,
             until_end=self._until_end,
             reads=self.reads,

@@ -28,7 +28,7 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.stream import createStream
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import to_interval, to_required_interval, wall_clock, zone_named
+from spark_rowtime.types.timestamps import SECOND_MICROS, to_interval, to_required_interval, wall_clock, zone_named
 
 EVERY = "10 seconds"
 WATCHED_SCHEMA = (
@@ -140,7 +140,7 @@ class KafkaWatch(TopicAdapter):
         self._unit, self._zone = timeUnit, zone_named(tz)
         time_reader(timeUnit)  # raises an error for a unit that is not known
         self._lateness = to_interval(lateness, "lateness") or 0
-        self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / 1e6
+        self._delay, self._every = to_interval(delay, "delay"), to_required_interval(every, "every") / SECOND_MICROS
         self._decoder = to_choice(decoder, "decoder", *RECORD_FORMATS)
         self.reads, self.waitsForOthers = self._bounds != APPEND_TIME, self._until_end
         self.sinkOptions = {"onLate": "reject", "lease": None, "rowsImplyBounds": False}

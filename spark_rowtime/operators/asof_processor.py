@@ -11,10 +11,10 @@ from spark_rowtime.operators.asof_match import AsOf
 from spark_rowtime.operators.asof_pack import LEFT, PLACE, RIGHT, SIDE
 from spark_rowtime.operators.chunks import CHUNK, from_bytes, together
 from spark_rowtime.operators.current_rows import HASH, CurrentRows
-from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed
 from spark_rowtime.operators.row_state import WaitingRows
 from spark_rowtime.operators.sorted_rows import Index
+from spark_rowtime.types.timestamps import MINUTE_MICROS
 
 
 class AsOfProcessor(GroupProcessor):

@@ -24,13 +24,13 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.chunks import CHUNK
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.extras import import_extra
+from spark_rowtime.types.timestamps import DAY_MICROS
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
 FOLLOWS = "rowtime.follows"
 """A metadata key for a column that a Python function produces. It names a column of the function's input, and states
 that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
-_DAY_MICROS = 86_400_000_000
 _SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -71,7 +71,7 @@ def earlier(rowtime: str, micros: int) -> Column:
     """
     time, left = F.col(f"`{rowtime}`"), micros
     while left:
-        part = min(left, _DAY_MICROS - 1)
+        part = min(left, DAY_MICROS - 1)
         time, left = time - F.expr(f"INTERVAL {part} MICROSECONDS"), left - part
     return time
 

@@ -8,11 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_rowtime.operators.sorted_rows import Ranges, SortedRows
+from spark_rowtime.types.timestamps import MINUTE_MICROS
 
 Micros = npt.NDArray[np.int64]
 Time = TypeVar("Time", int, Micros)
-
-MINUTE_MICROS = 60_000_000
 
 
 class Frame(ABC):

@@ -7,11 +7,10 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.chunks import together
-from spark_rowtime.operators.frames import MINUTE_MICROS
 from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
 from spark_rowtime.operators.match_rows import Matches
 from spark_rowtime.operators.row_state import RowState, WaitingRows
-from spark_rowtime.types.timestamps import LARGEST
+from spark_rowtime.types.timestamps import LARGEST, MINUTE_MICROS
 
 
 class MatchProcessor(GroupProcessor):

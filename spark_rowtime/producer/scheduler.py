@@ -9,6 +9,7 @@ from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.lease import Lease
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.timer import Timer
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
 COMMIT_RETRY_MICROS = 100_000
 """The least number of microseconds between two attempts of the timer thread to commit."""
@@ -135,7 +136,7 @@ class CommitScheduler:
         waits += [] if renewal is None else [renewal]
         wait = max(min(waits), 0) if waits else None
         self._timer_due_at = NEVER_MICROS if wait is None else now + wait
-        return None if wait is None else wait / 1e6
+        return None if wait is None else wait / SECOND_MICROS
 
     @property
     def _waits(self) -> bool:

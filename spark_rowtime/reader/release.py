@@ -24,10 +24,9 @@ from spark_rowtime.store.retention import lost, lost_error, require_kept, requir
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import END, show_micros, to_interval
+from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
-_SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ def least_sent(store: Store, seq: int, cut: int) -> int | None:
     """
     if lost(Position(seq, cut, None), store.horizon()):
         return cut
-    end, reach, largest = cut, _SECOND, store.at(seq).largest or 0
+    end, reach, largest = cut, SECOND_MICROS, store.at(seq).largest or 0
     while end <= largest:
         end, reach = cut + reach, reach * 16
         near = store.slices(Position(seq, cut, None), Position(seq, end, None))

@@ -14,6 +14,7 @@ from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import read_shown
 from spark_rowtime.stream import StreamInfo
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
 LOG = logging.getLogger("spark_rowtime")
 _STREAM = {
@@ -132,7 +133,7 @@ def _families(
 def _seconds(bound: RowtimeBound | None) -> float | None:
     if bound is None:
         return None
-    return float("inf") if bound.isEnd else bound.floor / 1_000_000
+    return float("inf") if bound.isEnd else bound.floor / SECOND_MICROS
 
 
 def _unix(time: datetime | None) -> float | None:

@@ -15,6 +15,7 @@ from spark_rowtime.store.base import Snapshot, Store
 from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.stream import StreamInfo, messages_behind, read_info, waits_for
 from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.timestamps import SECOND_MICROS
 
 Value = dict[str, Any]
 
@@ -88,7 +89,7 @@ def _times(last: LastSeen, now: int) -> Value:
 
 def second(micros: int) -> int:
     """Returns a time in milliseconds, rounded to a second: the reading of a clock must not look like a change."""
-    return round(micros / 1_000_000) * 1000
+    return round(micros / SECOND_MICROS) * 1000
 
 
 def _milliseconds(micros: int | None) -> float | None:
@@ -146,6 +147,6 @@ def _link(link: ChainLink) -> Value:
         "name": link.name,
         "bound": bound_value(link.bound),
         "behindSeconds": link.behindSeconds,
-        "moved": None if moved is None else second(round(moved.timestamp() * 1_000_000)),
+        "moved": None if moved is None else second(round(moved.timestamp() * SECOND_MICROS)),
         "note": link.note,
     }

@@ -22,6 +22,7 @@ from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.record import LastSeen, ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.steady_clock import Reading
+from spark_rowtime.types.timestamps import DAY_MICROS, WEEK_MICROS
 
 
 class Position(NamedTuple):
@@ -75,7 +76,7 @@ class StreamSettings:
 
 Change = Callable[[StreamSettings], StreamSettings]
 """Makes other settings of those that a stream has. It may be called again with what it has made."""
-NEW_STREAM = StreamSettings(maxAhead=86_400_000_000)
+NEW_STREAM = StreamSettings(maxAhead=DAY_MICROS)
 """The settings of a new stream unless others are given: ``maxAhead`` is a day. Older streams may have none."""
 
 
@@ -200,7 +201,7 @@ def rejects_only(checkpoint: str | bytes | None) -> bool:
     return isinstance(checkpoint, str) and checkpoint.startswith(REJECTS_ONLY)
 
 
-FORGET_MICROS = 86_400_000_000
+FORGET_MICROS = DAY_MICROS
 """``gc`` forgets a producer that left at least this long ago: a day."""
 
 
@@ -244,7 +245,7 @@ class Collected:
 
 WRITER, READER, HOST = "writer", "reader", "host"
 """The roles of a status: a query writes the stream, a query reads it, a process hosts an adapter for it."""
-FORGET_STATUS_MICROS = 7 * 86_400_000_000
+FORGET_STATUS_MICROS = WEEK_MICROS
 """A status of a reader or a host that was reported at least this long ago is removed: a week."""
 
 

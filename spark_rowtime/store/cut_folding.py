@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, merged
 from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, ReaderInfo
+from spark_rowtime.types.timestamps import DAY_MICROS, HOUR_MICROS
 
 FOLD_EVENTS = 1000
 """After how many events a commit of bounds also folds cuts, and removes the events of bounds before the first rows."""
 
-FOLD_AGE_MICROS = 3_600_000_000
+FOLD_AGE_MICROS = HOUR_MICROS
 """How old, by the uptime, cuts are at least that commits fold: an hour, for queries that are not registered."""
-KEPT_MICROS = 86_400_000_000
+KEPT_MICROS = DAY_MICROS
 """How long the events of such bounds stay in the log at least: a day."""
 
 

@@ -11,16 +11,16 @@ from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store.base import Head, Position
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import DAY_MICROS, show_micros
 
 UNRELEASED = "the bound has not released it"
-STAGED_RETENTION_MICROS = 86_400_000_000
+STAGED_RETENTION_MICROS = DAY_MICROS
 """How long staged bytes are kept without a commit: a day, since a Spark batch may still commit them."""
 STAGED_ROWS = "staged rows"
 """What the stream lacks, in the values of the error, where such bytes were removed, or may not be on the disk."""
 
 
-HELD_MICROS = 30 * 86_400_000_000
+HELD_MICROS = 30 * DAY_MICROS
 """For how long something is kept for a reader of a user who may only read: 30 days of uptime."""
 SEEN_SECONDS = 60.0
 """A registered reader renews its registration at this interval, even if no rows arrive."""

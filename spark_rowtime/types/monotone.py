@@ -6,11 +6,10 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import to_count
-from spark_rowtime.types.timestamps import EPOCH, show_micros, to_required_interval
+from spark_rowtime.types.timestamps import DAY_MICROS, EPOCH, show_micros, to_required_interval
 
 Amount = str | timedelta | int
 """How far a column may fall back: an interval for times and dates, a whole number for integers."""
-DAY_MICROS = 86_400_000_000
 
 
 def to_amount(field: pa.Field, value: Amount) -> int:

@@ -21,15 +21,17 @@ LARGEST = 253_402_300_799_999_998
 END = LARGEST + 1
 """The floor of a bound that no row can follow: the end of time, which only a complete producer promises."""
 
+SECOND_MICROS, MINUTE_MICROS = 1_000_000, 60_000_000
+HOUR_MICROS, DAY_MICROS, WEEK_MICROS = 60 * MINUTE_MICROS, 1440 * MINUTE_MICROS, 10_080 * MINUTE_MICROS
 _MICROSECOND = timedelta(microseconds=1)
 _UNITS = {
     **dict.fromkeys(("us", "microsecond", "microseconds"), 1),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1_000),
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1_000_000),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60_000_000),
-    **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000),
-    **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
-    **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
+    **dict.fromkeys(("s", "sec", "second", "seconds"), SECOND_MICROS),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), MINUTE_MICROS),
+    **dict.fromkeys(("h", "hour", "hours"), HOUR_MICROS),
+    **dict.fromkeys(("d", "day", "days"), DAY_MICROS),
+    **dict.fromkeys(("w", "week", "weeks"), WEEK_MICROS),
 }
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d|[01]\d)(?::([0-5]?\d)(?::([0-5]\d))?)?")
 """An offset from UTC, as Spark writes it."""

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from spark_rowtime.calendar import Calendar
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.periods import DAY_MICROS, HOUR_MICROS, MINUTE_MICROS, Unit, to_unit
+from spark_rowtime.periods import Unit, to_unit
+from spark_rowtime.types.timestamps import DAY_MICROS, HOUR_MICROS, MINUTE_MICROS
 
 _DIRECTIVE = re.compile("%(.?)")
 _LETTERS = {"Y": "year", "m": "month", "d": "day", "j": "day", "H": "hour", "M": "minute"}

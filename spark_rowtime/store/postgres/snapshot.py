@@ -14,10 +14,11 @@ from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.uptime import Moment
 from spark_rowtime.store.settings import settings_of
 from spark_rowtime.store.steady_clock import Reading
+from spark_rowtime.types.timestamps import MINUTE_MICROS
 
 STATUSES = 'SELECT role, name, content, seen FROM rowtime.accounts WHERE stream = %s ORDER BY role COLLATE "C", name'
 ABOUT = "SELECT schema, settings FROM rowtime.streams WHERE id = %s"
-OPEN_MICROS = 60_000_000
+OPEN_MICROS = MINUTE_MICROS
 """How long a transaction of the database is open before it is named: the server keeps what it may still see."""
 _OPEN = (  # those of other users are seen by a role that may see them
     "SELECT pid, usename::text, application_name, extract(epoch FROM clock_timestamp() - xact_start)::bigint "

@@ -71,7 +71,7 @@ from spark_rowtime.store.settings import settings_of, settings_text
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered
-from spark_rowtime.types.timestamps import wall_clock
+from spark_rowtime.types.timestamps import SECOND_MICROS, wall_clock
 
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 """The pauses between two looks at the stream's head, while a reader waits. A look costs about 0.15 ms."""
@@ -110,7 +110,7 @@ class PostgresStore(LedgerStore):
     instead.
     """
 
-    keeps_staged, contact_micros = True, 1_000_000
+    keeps_staged, contact_micros = True, SECOND_MICROS
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
         self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
