@@ -25,7 +25,7 @@ from spark_rowtime.store.base import (
 )
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.query_status import query_names
-from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.record import ATTACHED, ProducerInfo
 from spark_rowtime.store.retention import checkpoint_gone
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.html import html_facts, html_table
@@ -524,10 +524,9 @@ def _producers(snapshot: Snapshot) -> tuple[ProducerDescription, ...]:
 def _producer(snapshot: Snapshot, info: ProducerInfo, query: str | None) -> ProducerDescription:
     last, cut = snapshot.seen[info.name], merged(snapshot.cuts.get(info.name, ()))
     known, weakest = _keys(snapshot, info)
-    waits = last.lease is not None and info.status in (Status.ATTACHED, Status.IDLE)
-    came = bool(
-        info.declaration or info.number
-    )  # what attached has declared its order; an account of late rows has not
+    waits = last.lease is not None and info.status in ATTACHED
+    # What attached has declared its order; an account of late rows has not.
+    came = bool(info.declaration or info.number)
     return ProducerDescription(
         info.name,
         info.status,

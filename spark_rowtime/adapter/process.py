@@ -16,26 +16,19 @@ _KEPT_OUTPUT_LINES = 20
 _FROM_PARENT = ("--until-stdin-ends", "--arguments-from-stdin")
 
 
-def spawn(
-    spec: str, path: str, arguments: Mapping[str, str] | None = None, producer: str | None = None
-) -> "AdapterProcess":
-    """Hosts an adapter in a process of its own that ends with this one; Spark's source calls it.
-
-    The stream must exist. The process has the same module search path as this one, in the same order, but not the
-    current folder, unless PYTHONPATH names it. ``arguments``
-    are the adapter's, as texts; ``producer`` is the name under which it sends, None: ``spec``. The caller calls
-    ``check()`` from time to time, and ``stop()`` at the end.
-    """
-    return AdapterProcess(spec, path, arguments or {}, producer)
-
-
 class AdapterProcess:
     """A child process that hosts an adapter. It ends when its standard input ends, thus also when this process dies.
+
+    The stream must exist. The process has the same module search path as this one, in the same order, but not the
+    current folder, unless PYTHONPATH names it. ``arguments`` are the adapter's, as texts; ``producer`` is the name
+    under which it sends, None: ``spec``. The maker calls ``check()`` from time to time, and ``stop()`` at the end.
 
     A thread copies the child's output to this process's stderr, and keeps the last lines for ``check``.
     """
 
-    def __init__(self, spec: str, path: str, arguments: Mapping[str, str], producer: str | None) -> None:
+    def __init__(
+        self, spec: str, path: str, arguments: Mapping[str, str] | None = None, producer: str | None = None
+    ) -> None:
         self._spec = spec
         self._last: deque[str] = deque(maxlen=_KEPT_OUTPUT_LINES)
         name = [] if producer is None else [f"--producer={producer}"]
@@ -48,7 +41,7 @@ class AdapterProcess:
             text=True,
             errors="replace",
         )
-        self._tell(arguments)
+        self._tell(arguments or {})
         self._printer = threading.Thread(target=self._pass_on, name=f"rowtime-{spec}", daemon=True)
         self._printer.start()
 

@@ -10,6 +10,7 @@ from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyErr
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
 from spark_rowtime.store.base import Change, StreamSettings
 from spark_rowtime.store.location import to_location
+from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.until import Limit
 from spark_rowtime.stream import StreamInfo, closed_to, describeStream, to_max_ahead, to_names
 from spark_rowtime.types.alteration import columns_to_add
@@ -209,16 +210,13 @@ def deleteStream(path: str, *, force: bool = False) -> None:
 
 def _users(info: StreamInfo) -> list[str]:
     """Returns who writes to the stream and who would go on reading it, a sentence each."""
-    producers = [f"producer {p.name!r} is {p.status.value}" for p in info.producers if p.status.value in _ATTACHED]
+    producers = [f"producer {p.name!r} is {p.status.value}" for p in info.producers if p.status in ATTACHED]
     readers = [
         f"reader {r.name!r} is registered, last seen {r.seen:%Y-%m-%dT%H:%M:%SZ}, with {r.unread} rows to read"
         for r in info.readers
         if not r.checkpointGone
     ]
     return producers + readers
-
-
-_ATTACHED = ("attached", "idle")
 
 
 def renameStream(path: str, to: str) -> None:

@@ -123,7 +123,7 @@ class AirflowAsset:
         body = None if content is None else json.dumps(content).encode()
         answer = self._client.send(method, self._base + path, {**_JSON, **headers}, body)
         try:
-            return dict(json.loads(answer.body))
+            return dict(json.loads(answer))
         except (ValueError, TypeError):
             raise NotTakenError(
                 f"{method} {path} was not answered with JSON, so this is probably not Airflow: check the address",

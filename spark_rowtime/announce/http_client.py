@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -31,14 +30,6 @@ _CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 _SPACES = re.compile(r"\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer of a server: its status, and the first part of its body."""
-
-    status: int
-    body: str
-
-
 class HttpClient:
     """Sends requests. A status other than 2xx, a time limit that has passed and a lost connection are NotTakenError.
 
@@ -57,8 +48,8 @@ class HttpClient:
         self._filter = _Hiding(secrets)
         logging.getLogger("urllib3.connectionpool").addFilter(self._filter)
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Answer:
-        """Sends a request, and returns the answer."""
+    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> str:
+        """Sends a request, and returns the first part of the answer's body."""
         request = f"{method} {place(url)}"
         self._warn_of(url)
         try:
@@ -67,14 +58,14 @@ class HttpClient:
                     method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
                 )
                 with response:
-                    text = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
+                    text: str = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             reason = _TOO_LATE if self._deadline.passed else _reason(error)
             raise NotTakenError(self._hidden(f"{request}: {reason}"), temporary=True) from None
         if self._deadline.passed:
             raise NotTakenError(f"{request}: {_TOO_LATE}", temporary=True)
         if response.status // 100 == 2:
-            return Answer(response.status, text)
+            return text
         raise self._refused(request, response, text)
 
     def _warn_of(self, url: str) -> None:

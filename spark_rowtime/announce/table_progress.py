@@ -59,7 +59,7 @@ class TableProgress:
         self._last = self._read_now()
         found = next((known.position for known in kept.snapshot().readers if known.name == reader), None)
         self._next = self._first_moment(start) if found is None else found.cut
-        self._keep_first()
+        self.finish()
 
     def look(self) -> Complete:
         """The table as it is now; as it was, while it cannot be reached."""
@@ -80,7 +80,7 @@ class TableProgress:
             return
         if self._next is None and (first := self._first_period(state)) is not None:
             self._next = first
-            self._keep_first()
+            self.finish()
         if self._next is not None:
             require_sensible(self._target, self._calendar.unit, max(self._next, state.last or 0), limit)
             while (span := self._calendar.holding(self._next)).end <= limit:
@@ -102,7 +102,7 @@ class TableProgress:
         self._wait(LOOK_SECONDS)
 
     def finish(self) -> None:
-        """Nobody announces more in this run: raises StoreUnavailableError if its position cannot be kept."""
+        """Keeps the position, where a period begins or nobody announces more: StoreUnavailableError if it cannot."""
         if self._next is not None:
             self._registration.require(self._position)
 
@@ -142,11 +142,6 @@ class TableProgress:
             )
             return self._promise
         return max(self._calendar.holding(state.last - self._shift).end, self._promise or 0)
-
-    def _keep_first(self) -> None:
-        """Keeps where the first period begins; raises StoreUnavailableError if it cannot be kept."""
-        if self._next is not None:
-            self._registration.require(self._position)
 
     @property
     def _position(self) -> Position:

@@ -12,6 +12,7 @@ from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.base import REJECTED_BYTES
+from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
 from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.short_repr import short_repr
@@ -174,7 +175,7 @@ def _producer_table(info: StreamInfo, width: int, now: datetime) -> list[str]:
 
 def _cells(producer: ProducerDescription, now: datetime) -> Sequence[str]:
     left = producer.leaseLeft
-    waits = producer.status.value in ("attached", "idle")
+    waits = producer.status in ATTACHED
     return (
         producer.name,
         _STATUS.get(producer.status, producer.status.value),

@@ -63,7 +63,7 @@ class Chain:
             with open_store(path) as store:
                 stream, cut = StreamState.of(store.snapshot(full=True)), unreached_by(store, source)
         except RowtimeError as error:
-            missing = _unreadable(status, path, error) if below else None
+            missing = unreadable(status, path, error) if below else None
             return [Step("query", status.shown, floor, None, moved, needs, missing)]
         running = stream.reader(status.query)
         query = QueryState(status, floor, END if needs is None else needs, source, stream, running, cut)
@@ -153,7 +153,8 @@ def _no_status(query: str) -> Finding:
     )
 
 
-def _unreadable(status: QueryStatus, path: str, error: RowtimeError) -> Finding:
+def unreadable(status: QueryStatus, path: str, error: RowtimeError) -> Finding:
+    """A source of a query that cannot be opened."""
     return Finding(
         Cause.SOURCE_UNREADABLE,
         status.shown,

@@ -72,7 +72,7 @@ def _adapter(stream: StreamState, producer: str) -> Finding | None:
 
 
 class _HostReport(NamedTuple):
-    """What the host of an adapter has report."""
+    """What the host of an adapter has reported."""
 
     producers: list[str]
     restarts: bool

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_rowtime.bounds.bound import weaker
-from spark_rowtime.bounds.topic_cut import Offsets, offsets_of, require_same_topics
+from spark_rowtime.bounds.topic_cut import Offsets, require_same_topics
 from spark_rowtime.bounds.unreached_cuts import Unreached, UnreachedCuts
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store.base import Position, Store
-
-__all__ = ["CutFloors", "Offsets", "Unreached", "offsets_of"]
 
 _ANY_EVENT = 1 << 60
 """Greater than every seq."""

@@ -28,6 +28,7 @@ from spark_rowtime.kafka.topic_adapter import (
     ROWS,
     Readers,
     TopicAdapter,
+    bounds_of_messages,
     settings_of,
     with_append_time,
 )
@@ -141,7 +142,7 @@ class KafkaFeed(TopicAdapter):
             servers=servers, topics=topics, start=start, lost=lost, idle=idle, untilEnd=untilEnd, client=client
         )
         self._decoder, self._row, self._unit = decoder, row or "", timeUnit
-        self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
+        self._bounds = bounds_of_messages(bounds, lateness)
         self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
         self._delay = to_required_interval(appendDelay, "appendDelay") if bounds == APPEND_TIME else None
         self._most_ahead = to_interval(alignment, "alignment")
@@ -163,12 +164,6 @@ class KafkaFeed(TopicAdapter):
 
     def _sink_options(self, lateness: str | None) -> dict[str, Any]:
         """How rows of a partition come, for ``openSink``."""
-        if lateness is not None and self._bounds != ROWS:
-            raise InvalidOptionError(
-                "lateness is for bounds='rows': otherwise bounds come from messages, or from the brokers' clock, and "
-                "rows may come in any order between them. Leave one of the two out.",
-                option="lateness",
-            )
         if self._bounds == APPEND_TIME and self._rowtime != MESSAGE_TIME:
             raise InvalidOptionError(
                 f"bounds='append-time' says how far the brokers' clock is, which is no bound of {self._rowtime!r}. "

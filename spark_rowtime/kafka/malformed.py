@@ -1,6 +1,5 @@
 """Messages that are no rows: the error while one is decoded, and the stream that keeps them."""
 
-from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.errors import MessageDecodeError
@@ -31,10 +30,10 @@ class MalformedMessages:
     of other messages.
     """
 
-    def __init__(self, path: str, producer: str, topic_id: str, now: Callable[[], int] = wall_clock) -> None:
+    def __init__(self, path: str, producer: str, topic_id: str) -> None:
         createStream(path, SCHEMA, existOk=True)
         self._sink = openSink(path, producer=producer, rowsImplyBounds=False, onLate="reject")
-        self._now, self._topic_id = now, topic_id
+        self._topic_id = topic_id
         self._next = _stored(self._sink.checkpoint, producer, topic_id)
 
     def keep(self, message: Any, cause: str) -> None:
@@ -44,7 +43,7 @@ class MalformedMessages:
         stamp = message.timestamp()[1] * 1000
         sent = from_micros(stamp) if LEAST <= stamp <= LARGEST else None
         place = (message.topic(), message.partition(), message.offset())
-        self._sink.sendRow((from_micros(self._now()), *place, cause, sent, message.key(), message.value()))
+        self._sink.sendRow((from_micros(wall_clock()), *place, cause, sent, message.key(), message.value()))
         self._next = message.offset() + 1
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
 

@@ -22,12 +22,14 @@ from spark_rowtime.kafka.client import (
 )
 from spark_rowtime.kafka.consumption import Consumption
 from spark_rowtime.kafka.declaration import Declaration
+from spark_rowtime.kafka.decoding import function_named
 from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
 from spark_rowtime.kafka.registry import REGISTRY, registry_settings
 from spark_rowtime.kafka.settings import settings_in_file
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
+from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
@@ -38,6 +40,19 @@ Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
 """Opens the reader of a partition, with what opens its sink, and the id of its topic."""
 APPEND_TIME, ROWS = "append-time", "rows"
 """Where bounds come from: the brokers' clock, or the times of messages."""
+
+
+def bounds_of_messages(bounds: Any, lateness: str | None) -> Any:
+    """Where bounds come from: one of the words, or the function that is named. ``lateness`` is for those of rows."""
+    if lateness is not None and bounds != ROWS:
+        raise InvalidOptionError(
+            "lateness is for bounds='rows': otherwise bounds come from messages, or from the brokers' clock, and rows "
+            "may come in any order between them. Leave one of the two out.",
+            option="lateness",
+        )
+    return bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
+
+
 _ONCE = "offsets are kept in the stream, with the rows, so that each row is there once."
 REFUSED = {
     "bootstrap.servers": "servers=... names the brokers.",

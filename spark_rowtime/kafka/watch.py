@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, StreamNotFoundError
-from spark_rowtime.kafka.decoding import MESSAGE_TIME, function_named
+from spark_rowtime.kafka.decoding import MESSAGE_TIME
 from spark_rowtime.kafka.message_floors import message_floor
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
 from spark_rowtime.kafka.records import FORMATS as RECORD_FORMATS
@@ -17,11 +17,11 @@ from spark_rowtime.kafka.topic_adapter import (
     ROWS,
     Readers,
     TopicAdapter,
+    bounds_of_messages,
     settings_of,
     with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics
-from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
@@ -129,13 +129,7 @@ class KafkaWatch(TopicAdapter):
                 option="topics",
                 value=topics,
             )
-        self._bounds = bounds if bounds in (ROWS, APPEND_TIME, *FORMATS) else function_named(bounds, "bounds")
-        if lateness is not None and self._bounds != ROWS:
-            raise InvalidOptionError(
-                "lateness is for bounds='rows': otherwise bounds come from messages, or from the brokers' clock. Leave "
-                "one of the two out.",
-                option="lateness",
-            )
+        self._bounds = bounds_of_messages(bounds, lateness)
         self._rowtime = rowtime or (MESSAGE_TIME if bounds == APPEND_TIME else ROWTIME)
         self._unit, self._zone = timeUnit, zone_named(tz)
         time_reader(timeUnit)  # raises an error for a unit that is not known

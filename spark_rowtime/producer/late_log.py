@@ -85,8 +85,23 @@ class LateReport:
             raise self.error(late, "An earlier call's rows became late before their commit")
 
     def error(self, late: list[Rejected], note: str, below: str = "") -> LateRowError:
-        """The error about late rows; see ``late_error``."""
-        return late_error(self._producer, late, note, below)
+        """The error about late rows. ``note`` is a sentence on why it is raised now.
+
+        ``below`` names what the first of them fell below, where that is the producer's own.
+        """
+        first = late[0].origin
+        if below and (first is None or first.owner == PRODUCER):
+            note = f"A row must not be below {below}. {note}"
+        groups = "; ".join(show_late(self._producer, rejected) for rejected in late[:3])
+        more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
+        return LateRowError(
+            f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
+            "open the sink with onLate='reject' to continue without them.",
+            producer=self._producer,
+            rows=sum(rejected.rows.num_rows for rejected in late),
+            bound=late[0].bound,
+            **origin_values(first),
+        )
 
 
 def late_rows(
@@ -111,26 +126,6 @@ def _run_ends(values: pa.Array) -> list[int]:
     """Where the runs of equal values end."""
     ends: list[int] = pc.run_end_encode(values).run_ends.to_pylist()
     return ends
-
-
-def late_error(producer: str, late: list[Rejected], note: str, below: str = "") -> LateRowError:
-    """The error about late rows. ``note`` is a sentence on why it is raised now.
-
-    ``below`` names what the first of them fell below, where that is the producer's own.
-    """
-    first = late[0].origin
-    if below and (first is None or first.owner == PRODUCER):
-        note = f"A row must not be below {below}. {note}"
-    groups = "; ".join(show_late(producer, rejected) for rejected in late[:3])
-    more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
-    return LateRowError(
-        f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
-        "open the sink with onLate='reject' to continue without them.",
-        producer=producer,
-        rows=sum(rejected.rows.num_rows for rejected in late),
-        bound=late[0].bound,
-        **origin_values(first),
-    )
 
 
 def late_before_sent(producer: str, micros: int, bound: int, origin: BoundOrigin | None) -> LateRowError:

@@ -9,10 +9,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import read_shown
+from spark_rowtime.store.record import WAITED_FOR
 from spark_rowtime.stream import StreamInfo
 from spark_rowtime.types.timestamps import SECOND_MICROS
 
@@ -36,7 +36,6 @@ _PRODUCER = {
     "last_sent_seconds": ("when it last sent a row or a new bound, in Unix time", "gauge"),
     "last_seen_seconds": ("when its process was last seen, in Unix time", "gauge"),
 }
-_ATTACHED = (Status.EXPECTED, Status.ATTACHED, Status.IDLE)
 
 
 class StreamCollector(Collector):
@@ -86,7 +85,7 @@ def _of_stream(info: StreamInfo) -> _Row:
         "rows_rejected": info.rejected,
         "rows_held_back": info.rowsHeldBack,
         "log_events": info.seq,
-        "producers_attached": sum(p.status in _ATTACHED for p in info.producers),
+        "producers_attached": sum(p.status in WAITED_FOR for p in info.producers),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from spark_rowtime.adapter.adapter import require_or_create
 from spark_rowtime.adapter.arguments import from_texts, in_any_case
 from spark_rowtime.adapter.loading import load
-from spark_rowtime.adapter.process import AdapterProcess, spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.adapter.search_path import move_current_folder_back
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.session import ADAPTERS, ADAPTERS_VARIABLE
@@ -30,7 +30,7 @@ def ensure_stream(adapter: str, path: str, arguments: Mapping[str, str]) -> None
 def start_adapter(adapter: str, path: str, arguments: Mapping[str, str], producer: str | None) -> AdapterProcess:
     """Starts the process of the adapter, with arguments whose names may be in another case."""
     named = in_any_case(load(adapter, from_here=False), arguments) if arguments else {}
-    return spawn(adapter, path, named, producer)
+    return AdapterProcess(adapter, path, named, producer)
 
 
 def require_allowed(adapter: str) -> set[str]:

@@ -30,7 +30,12 @@ def floors_said(read_property: Callable[[str], str | None]) -> dict[str, int]:
 
 def path_of(column: str) -> str:
     """Returns the path of a whole column. A name with a dot or a backtick is quoted in backticks, as in Spark."""
-    return f"`{column.replace('`', '``')}`" if "." in column or "`" in column else column
+    return quoted(column) if "." in column or "`" in column else column
+
+
+def quoted(name: str) -> str:
+    """Returns a name in backticks, so that Spark finds the column, whatever is in its name."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def of_this_query(name: str, read_property: Callable[[str], str | None]) -> str | None:

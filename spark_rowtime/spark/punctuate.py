@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
+from spark_rowtime.spark.output_bound import quoted
 from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
 from spark_rowtime.types.schema import ROWTIME
 
@@ -118,14 +119,10 @@ def punctuate(
     if watch is not None:
         reader = reader.option(WATCH, json.dumps(_texts(watch)))
     fields = [_of_bounds(field, column) for field in df.schema]
-    timed = f.lit(True) if watch is None else _column(column).isNotNull()
+    timed = f.lit(True) if watch is None else f.col(quoted(column)).isNotNull()
     rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
     punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
     return punctuated.where(f.lit(True))
-
-
-def _column(name: str) -> Column:
-    return f.col(f"`{name.replace('`', '``')}`")
 
 
 def _named(df: DataFrame) -> DataStreamReader:
@@ -155,7 +152,9 @@ def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | No
             f"rejected={rejected!r} is no table. Give delta:PATH or iceberg:CATALOG.NAMESPACE.TABLE.", option="rejected"
         )
     try:
-        return df.where(f.call_function(_IN_TIME, _column(column), f.lit(bounds), f.lit(rejected), *map(f.lit, watch)))
+        return df.where(
+            f.call_function(_IN_TIME, f.col(quoted(column)), f.lit(bounds), f.lit(rejected), *map(f.lit, watch))
+        )
     except AnalysisException as error:
         if error.getCondition() != "UNRESOLVED_ROUTINE":
             raise

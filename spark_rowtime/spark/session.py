@@ -14,6 +14,7 @@ from spark_rowtime.spark.worker_python import set_python
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
+_EXTENSIONS = "spark.sql.extensions"
 
 ADAPTERS, ADAPTERS_VARIABLE = "spark.rowtime.adapters", "ROWTIME_ADAPTERS"
 """The setting that lists the adapters that queries may host, as ``module:Class`` separated by commas; and the variable
@@ -76,11 +77,11 @@ def configure(builder: Builder) -> Builder:
     """
     configured = said(builder)
     if "spark.remote" not in configured:
-        check_running(EXTENSION)
+        check_running()
     ours = {
         **suited(configured),
         **_added(configured, "spark.jars", jarPath()),
-        **_added(configured, "spark.sql.extensions", EXTENSION),
+        **_added(configured, _EXTENSIONS, EXTENSION),
     }
     _set(builder, {**ours, **set_python(configured)})
     if ADAPTERS in configured:
@@ -98,29 +99,26 @@ def _set(builder: Any, settings: dict[str, str]) -> None:
         builder.config(key, value)
 
 
-_EXTENSIONS = "spark.sql.extensions"
-
-
-def check_running(extension: str) -> None:
+def check_running() -> None:
     """Raises ShimMissingError if a builder can no longer add the extension to the Spark of this process."""
     jvm = SparkContext._jvm  # noqa: SLF001  (PySpark has no public name for it)
     if jvm is None:
         return
-    if not _has_class(jvm, extension):
+    if not _has_class(jvm, EXTENSION):
         raise ShimMissingError(
             "Spark was started in this process without spark-rowtime's jar. A JVM loads jars only when it starts, and "
             "spark.stop() does not end it. Start a new process (in a notebook, restart the kernel), and call "
             "rt.configure(SparkSession.builder) before the first SparkSession; for spark-submit, give it "
-            f"--jars $(rowtime jar) --conf {_EXTENSIONS}={extension}.",
-            extension=extension,
+            f"--jars $(rowtime jar) --conf {_EXTENSIONS}={EXTENSION}.",
+            extension=EXTENSION,
         )
     session = _session()
-    if session is not None and extension not in _extensions(session):
+    if session is not None and EXTENSION not in _extensions(session):
         raise ShimMissingError(
             f"The running SparkSession was started with {_EXTENSIONS}={session.conf.get(_EXTENSIONS, None)!r}, without "
-            f"{extension}, and getOrCreate would return that session. Call spark.stop() first, then "
+            f"{EXTENSION}, and getOrCreate would return that session. Call spark.stop() first, then "
             "rt.configure(SparkSession.builder).getOrCreate().",
-            extension=extension,
+            extension=EXTENSION,
         )
 
 

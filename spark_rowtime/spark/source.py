@@ -17,8 +17,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.bounds.topic_cut import offsets_of
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
-from spark_rowtime.kafka.cuts import CutFloors, offsets_of
+from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.reader.release import Release, dump_position, least_left, least_sent, load_position
 from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.held_back_rows import HeldBackRows

@@ -10,7 +10,6 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import (
     InvalidOptionError,
     StreamBusyError,
@@ -21,6 +20,7 @@ from spark_rowtime.store.base import Store, StreamSettings
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.store.memory_until import shorten
+from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.until import Limit, Until
 from spark_rowtime.types.arguments import to_choice, to_line, to_text
 from spark_rowtime.types.extras import import_extra
@@ -290,7 +290,7 @@ def _memory(path: str) -> MemoryStore:
 
 def _require_unattached(store: MemoryStore) -> None:
     store.expire()
-    attached = [p.name for p in store.snapshot().records.values() if p.status in (Status.ATTACHED, Status.IDLE)]
+    attached = [p.name for p in store.snapshot().records.values() if p.status in ATTACHED]
     if attached:
         raise StreamBusyError(
             f"{store.path} cannot be renamed: producer {attached[0]!r} is attached. Close its sink first.",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.adapter.process import spawn
+from spark_rowtime.adapter.process import AdapterProcess
 
 FEED = "tests.spark.hosted_feed:Feed"
 
@@ -46,13 +46,13 @@ def test_by_the_command(path: str) -> None:
 
 def test_as_a_process_that_is_killed_and_started_again(path: str) -> None:
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-    first, second = spawn(FEED, path), None
+    first, second = AdapterProcess(FEED, path), None
     try:
         os.kill(first.pid, signal.SIGKILL)
         assert first._process.wait(30) == -signal.SIGKILL
         with pytest.raises(rt.RowtimeError, match="ended with code -9"):
             first.check()
-        second = spawn(FEED, path)
+        second = AdapterProcess(FEED, path)
         assert second._process.wait(60) == 0
         second.check()
     finally:

@@ -17,7 +17,7 @@ import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.adapter.loading import load
-from spark_rowtime.adapter.process import AdapterProcess, spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.bounds.clock import Status
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
@@ -300,7 +300,7 @@ def spawned(orders: str) -> Iterator[Any]:
 
     def start(spec: str) -> AdapterProcess:
         rt.createStream(orders, SCHEMA, existOk=True)
-        started.append(spawn(spec, orders))
+        started.append(AdapterProcess(spec, orders))
         return started[-1]
 
     yield start
@@ -339,8 +339,8 @@ def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capf
 def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
     rt.createStream(orders, SCHEMA)
     code = (
-        "import sys; from spark_rowtime.adapter.process import spawn\n"
-        f"print(spawn('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
+        "import sys; from spark_rowtime.adapter.process import AdapterProcess, spawn\n"
+        f"print(AdapterProcess('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     pipe = subprocess.PIPE

@@ -13,7 +13,7 @@ from sample_feed import TwoShops
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.arguments import from_texts, in_any_case
-from spark_rowtime.adapter.process import spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.cli import main
 
 SECRET = "hunter2"
@@ -136,7 +136,7 @@ def test_a_child_process_gets_arguments_through_its_pipe(tmp_path: Path, monkeyp
     path, said = str(tmp_path / "s.rowtime"), io.StringIO()
     monkeypatch.setattr(sys, "stderr", said)
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-    process = spawn(
+    process = AdapterProcess(
         "sample_feed:Configured", path, {"password": f"{SECRET}\n" + "x" * 100_000, "first": "3", "wait": "true"}
     )
     with rt.openReader(path) as reader:

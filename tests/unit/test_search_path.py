@@ -8,7 +8,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.loading import load
-from spark_rowtime.adapter.process import spawn
+from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.adapter.search_path import for_child
 from spark_rowtime.spark.hosted_adapter import ensure_stream
 
@@ -41,7 +41,7 @@ class Feed:
 def hosted(spec: str, path: str) -> list[str]:
     """What the adapter sends in a process of its own, as beside a query."""
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, says STRING")
-    process = spawn(spec, path)
+    process = AdapterProcess(spec, path)
     process._process.wait(60)
     try:
         process.check()

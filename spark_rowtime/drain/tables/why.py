@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.diagnosis.causes import Cause, Finding
-from spark_rowtime.diagnosis.chain import Step
+from spark_rowtime.diagnosis.causes import Finding
+from spark_rowtime.diagnosis.chain import Step, unreadable
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import SILENT_AFTER, explanation_of, steps_of_stream
@@ -162,12 +162,7 @@ class _Tables:
             target = path if is_table(path) else DELTA + path
             return ([] if target in self._visited else self._of_table(self._state(target), needs)), None
         except RowtimeError as error:
-            return [], Finding(
-                Cause.SOURCE_UNREADABLE,
-                query.shown,
-                f"Query {query.shown!r} reads {path}, which cannot be opened: {error}",
-                f"Restore {path}, or ask on the machine that has it.",
-            )
+            return [], unreadable(query, path, error)
 
     def _state(self, target: str) -> TableState:
         if target not in self._states:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from spark_rowtime.bounds.clock import KINDS, logged_event
-from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules
@@ -20,6 +19,7 @@ from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERR
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location, SegmentReader
+from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.widths import width_class
 
@@ -112,7 +112,7 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
         return _Totals(last, rows, None, None, removed, newest)
     accepted = sum(producer.accepted for producer in every_producer) + counted.forgotten_accepted
     rejected = sum(producer.rejected for producer in every_producer) + counted.forgotten_rejected
-    attached = sum(producer.status in (Status.ATTACHED, Status.IDLE) for producer in every_producer)
+    attached = sum(producer.status in ATTACHED for producer in every_producer)
     if (attached, rejected) != (counted.attached, counted.rejected):
         report.damage.append(
             f"{CATALOG}: {attached} producers are attached, and {rejected} rows were rejected, but "

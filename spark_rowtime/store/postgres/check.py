@@ -6,14 +6,14 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Status, StreamClock, logged_event
+from spark_rowtime.bounds.clock import StreamClock, logged_event
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.postgres import cuts, log_state, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement, gone
 from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.store import PostgresStore, at_once
-from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.record import ATTACHED, ProducerRecord
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.widths import width_class
 
@@ -131,7 +131,7 @@ class _Check:
         accepted = sum(producer.accepted for producer in known) + head.forgotten_accepted
         if accepted != head.rows:
             self._damage(f"the producers sent {accepted} rows, but the log has {head.rows}")
-        attached = sum(producer.status in (Status.ATTACHED, Status.IDLE) for producer in known)
+        attached = sum(producer.status in ATTACHED for producer in known)
         rejected = sum(producer.rejected for producer in known) + head.forgotten_rejected
         if (attached, rejected) != (head.attached, head.rejected):
             self._damage(

@@ -16,8 +16,6 @@ public final class IcebergLog extends CommitLog {
   private static final long EXPIRED = Long.MAX_VALUE;
 
   private static final int MOST_KNOWN = 16;
-  private static final String AGAIN =
-      "Start the query with a new checkpointLocation and a new output; it then begins with the table as it is now.";
 
   private final Object table;
   private final TableName name;
@@ -89,7 +87,7 @@ public final class IcebergLog extends CommitLog {
   private IllegalStateException createdAgain(RuntimeException e) {
     return new IllegalStateException(
         "DataLostError: " + name.name() + " is not the table any more that this query has read: it was created again, or dropped ("
-            + e.getMessage() + "). " + AGAIN, e);
+            + e.getMessage() + "). " + NEW_QUERY, e);
   }
 
   private IcebergCommit current() {
@@ -218,7 +216,7 @@ public final class IcebergLog extends CommitLog {
                     + " set_current_snapshot, CREATE OR REPLACE TABLE). Set it to where it was"
                 : "which it does not have any more: the snapshot has expired, or the table was created again. Let the query run more"
                     + " often than snapshots expire")
-            + ". Or else: " + AGAIN);
+            + ". Or else: " + NEW_QUERY);
   }
 
   @Override
