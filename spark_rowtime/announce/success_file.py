@@ -6,6 +6,7 @@ from pathlib import Path
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.store.disk import sync
 
 FILE_NAME = "_SUCCESS"
 _LASTING = (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError)
@@ -54,8 +55,4 @@ def _make(file: Path) -> None:
     with file.open("ab") as empty:
         os.fsync(empty.fileno())
     for folder in {file.parent, *(folder.parent for folder in missing)}:
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(folder)

@@ -1,6 +1,5 @@
 """The command ``rowtime announce``."""
 
-import logging
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import say
+from spark_rowtime.cli.output import log_to_stderr, say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream import describeStream
@@ -107,7 +106,7 @@ def announce(
     One call for each period that the bound has passed, in order, at least once. The next run continues where this one
     ends. Announce what the jobs read: of a stream that is drained into a table, the table.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     options: dict[str, Any] = {"key": key, "asset": asset, "body": body, "method": method, "timeout": timeout}
     options |= {"headers": _headers(headers) if headers else None, "taken": taken or None}
     more: dict[str, Any] = {"ends": window_ends, "positions": positions}

@@ -45,6 +45,13 @@ config_option = click.option(
     metavar="FILE",
     help="A properties file with settings of Kafka's client, such as those for TLS and SASL.",
 )
+settings_option = click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One more such setting, or registry.url of a schema registry; {env:NAME} is a variable.",
+)
 
 
 def client_settings(config: str | None, assignments: tuple[str, ...]) -> dict[str, str]:

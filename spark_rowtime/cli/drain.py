@@ -16,7 +16,7 @@ import spark_rowtime.drain.kafka.sink as topic
 from spark_rowtime.adapter.arguments import required
 from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option, settings_option
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.output import say
 from spark_rowtime.cli.streams import waiting_for
@@ -68,13 +68,7 @@ from spark_rowtime.types.plugins import plugin_names
 )
 @click.option("--partitions", type=click.IntRange(1), help="The partitions of a topic that is made.  [default: broker]")
 @config_option
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="One more such setting, or registry.url of a schema registry; {env:NAME} is a variable.",
-)
+@settings_option
 @click.option("--positions", help=f"The topic that keeps the positions of drains.  [default: {POSITIONS}]")
 @click.option(
     "--anew",

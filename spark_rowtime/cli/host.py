@@ -1,6 +1,5 @@
 """The command ``rowtime run``, which hosts an adapter."""
 
-import logging
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.arguments import from_texts
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
+from spark_rowtime.cli.output import log_to_stderr
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.stream import describeStream
@@ -61,7 +61,7 @@ def run(
 
     A programming error, such as a TypeError, ends it at once.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     texts = {**texts_of(arguments), **(texts_from_stdin() if arguments_from_stdin else {})}
     made = load(adapter, from_here=not arguments_from_stdin)  # a child has the path that its parent has chosen
     keywords = from_texts(made, adapter, texts)

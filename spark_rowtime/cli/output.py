@@ -1,5 +1,6 @@
 """How commands show things: as JSON, or as text in columns that fit the terminal."""
 
+import logging
 import os
 import re
 import shutil
@@ -98,3 +99,8 @@ def duration(interval: timedelta) -> str:
         if seconds >= 2 * length:
             return f"{int(seconds // length)} {unit}"
     return f"{int(seconds)} s"
+
+
+def log_to_stderr() -> None:
+    """Shows what is logged, from INFO on, with its time: for commands that run on."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)

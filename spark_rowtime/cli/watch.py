@@ -1,14 +1,14 @@
 """The command ``rowtime watch``, which derives bounds from a topic of Kafka."""
 
-import logging
 from typing import Any
 
 import click
 
 from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.search_path import add_current_folder
-from spark_rowtime.cli.argument_texts import client_settings, config_option
+from spark_rowtime.cli.argument_texts import client_settings, config_option, settings_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.output import log_to_stderr
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.records import FORMATS
 from spark_rowtime.kafka.registry import REGISTRY
@@ -43,13 +43,7 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 @click.option("--until-end", is_flag=True, help="End once all is followed that the topic has now.")
 @click.option("--producer", help="The name of this host, where several share the partitions.")
 @config_option
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="One more such setting, or registry.url of a schema registry; {env:NAME} is a variable.",
-)
+@settings_option
 @click.option("--restarts", type=click.IntRange(0, 1000), default=len(RESTART_SECONDS), show_default=True)
 def watch(
     *,
@@ -68,7 +62,7 @@ def watch(
     The messages stay in the topic. BOUNDS is a stream, which is created if there is none. Each partition is a producer,
     and its offset the checkpoint; several hosts share the partitions.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    log_to_stderr()
     address = topic_address(topic)
     given = {name: value for name, value in more.items() if value is not None}
     settings = client_settings(config, assignments)

@@ -14,21 +14,18 @@ from pyspark.sql.types import StructField, StructType
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.asof_batch import joined_in_batch
 from spark_rowtime.operators.asof_match import AsOf
-from spark_rowtime.operators.asof_pack import BUCKETS, LEFT, RIGHT, packed
+from spark_rowtime.operators.asof_pack import LEFT, RIGHT, packed
 from spark_rowtime.operators.asof_processor import AsOfProcessor
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, unpacker
+from spark_rowtime.operators.bucketed import BUCKETS, passed
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
-    chunk_field,
-    earlier,
     keys_of,
     quoted,
     unmarked,
     unpacked_fields,
 )
 from spark_rowtime.operators.current_rows import HASH
-from spark_rowtime.spark.versioned_pickle import versioned
 from spark_rowtime.types.arguments import known_keywords, to_choice
 from spark_rowtime.types.timestamps import to_interval
 
@@ -119,20 +116,11 @@ def _asof(by: list[str], on: str, direction: str, tolerance: str | timedelta | N
 def _streaming(
     left: DataFrame, right: DataFrame, asof: AsOf, added: list[str], buckets: int, *, inner: bool
 ) -> DataFrame:
-    """Packs the rows of both sides into chunks, passes these through the state function, and unpacks the results."""
     sides = [packed(df, side, asof.by, asof.on, buckets) for df, side in ((left, LEFT), (right, RIGHT))]
     fields = [StructField(f.name, f.dataType, True, unmarked(f)) for f in right.schema.fields if f.name in added]
     processor = AsOfProcessor(asof, in_arrow(StructType(fields)), inner=inner)
-    complete = StructType([chunk_field(CHUNK)])
-    finished = (
-        sides[0]
-        .unionAll(sides[1])
-        .groupBy(BUCKET)
-        .transformWithStateInPandas(processor, complete, "Append", "EventTime")
-    )
     schema = StructType(unpacked_fields(left.schema, asof.on) + fields)
-    unpacked = finished.mapInArrow(versioned(unpacker(schema.names, asof.on, asof.following)), schema)
-    return unpacked.withColumn(asof.on, earlier(asof.on, asof.following)) if asof.following else unpacked
+    return passed(sides[0].unionAll(sides[1]), processor, schema, asof.on, asof.following)
 
 
 def _matchable(df: DataFrame, asof: AsOf) -> DataFrame:

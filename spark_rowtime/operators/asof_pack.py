@@ -16,8 +16,6 @@ from spark_rowtime.spark.versioned_pickle import versioned
 
 SIDE, PLACE = "side", "place"
 LEFT, RIGHT = 0, 1
-BUCKETS = 8
-"""The number of parts into which the keys are divided, if the user gives none."""
 _PLACES_OF_TASK = 1 << 33
 
 

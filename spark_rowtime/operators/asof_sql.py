@@ -13,8 +13,9 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.operators.asof import in_arrow
 from spark_rowtime.operators.asof_match import AsOf
-from spark_rowtime.operators.asof_pack import BUCKETS, packer
+from spark_rowtime.operators.asof_pack import packer
 from spark_rowtime.operators.asof_processor import AsOfProcessor
+from spark_rowtime.operators.bucketed import BUCKETS
 from spark_rowtime.operators.chunks import unpacker
 
 TIME = "time"

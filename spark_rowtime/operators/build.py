@@ -4,15 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from spark_rowtime.operators.aggregates import IN_SEQUENCE, Aggregate, aggregates
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
+from spark_rowtime.operators.bucketed import packed, passed
+from spark_rowtime.operators.chunks import BUCKET
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
-    chunk_field,
-    earlier,
     keys_of,
     quoted,
     sequence_of,
@@ -20,7 +19,6 @@ from spark_rowtime.operators.columns import (
 )
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.operators.processor import FrameProcessor
-from spark_rowtime.spark.versioned_pickle import versioned
 
 
 def aggregated(
@@ -44,16 +42,10 @@ def aggregated(
 def _streaming(
     df: DataFrame, by: list[str], frame: Frame, what: list[Aggregate], rowtime: str, buckets: int
 ) -> DataFrame:
-    """Packs the rows into chunks by bucket of keys, passes these through the state function, and unpacks them again."""
-    bucket = F.pmod(F.hash(*quoted(by)), F.lit(buckets)) if by else F.lit(0)
-    packed = StructType([StructField(BUCKET, IntegerType(), False), chunk_field(rowtime)])
-    chunks = df.select(*quoted(df.columns), bucket.cast("int").alias(BUCKET)).mapInArrow(versioned(pack), packed)
     sequence = sequence_of(df.schema, rowtime) if _needs_sequence(frame, what) else []
-    processor, complete = FrameProcessor(by, rowtime, frame, what, sequence), StructType([chunk_field(CHUNK)])
-    finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
-    schema = _output(df.schema, what, rowtime)
-    unpacked = finished.mapInArrow(versioned(unpacker(schema.names, rowtime, frame.following)), schema)
-    return unpacked.withColumn(rowtime, earlier(rowtime, frame.following)) if frame.following else unpacked
+    processor = FrameProcessor(by, rowtime, frame, what, sequence)
+    chunks = packed(df, by, rowtime, buckets)
+    return passed(chunks, processor, _output(df.schema, what, rowtime), rowtime, frame.following)
 
 
 def _needs_sequence(frame: Frame, what: list[Aggregate]) -> bool:

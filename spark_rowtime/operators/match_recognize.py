@@ -6,15 +6,14 @@ from datetime import timedelta
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, IntegerType, StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, uniform, unpacker
+from spark_rowtime.operators.bucketed import BUCKETS, packed, passed
+from spark_rowtime.operators.chunks import BUCKET, uniform
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
-    chunk_field,
-    earlier,
     keys_of,
     quoted,
     sequence_of,
@@ -45,7 +44,7 @@ def matchRecognize(
     within: str | timedelta,
     after: str = _PAST_LAST,
     rowtime: str = "rowtime",
-    buckets: int = 8,
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """Finds the sequences of rows of a key that match a pattern, as MATCH_RECOGNIZE in SQL. Gives one row per match.
 
@@ -205,24 +204,20 @@ class _Asked:
 def _streaming(
     rows: DataFrame, matches: Matches, fields: list[StructField], given: StructType, buckets: int
 ) -> DataFrame:
-    """Packs the rows into chunks by bucket of keys, passes them through the state function, and unpacks the matches."""
-    by, rowtime, within = matches.by, matches.rowtime, matches.search.within
-    bucket = F.pmod(F.hash(*quoted(by)), F.lit(buckets)) if by else F.lit(0)
-    packed = StructType([StructField(BUCKET, IntegerType(), False), chunk_field(rowtime)])
-    needed = dict.fromkeys([*by, rowtime, *matches.sequence, *matches.columns.values()])
-    chunks = rows.select(*quoted(list(needed)), bucket.cast("int").alias(BUCKET)).mapInArrow(versioned(pack), packed)
-    complete = StructType([chunk_field(CHUNK)])
-    processor = MatchProcessor(matches)
-    finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
-    schema = StructType(unpacked_fields(_given(given, matches), rowtime) + fields)
-    unpacked = finished.mapInArrow(versioned(unpacker(schema.names, rowtime, within)), schema)
-    return unpacked.withColumn(rowtime, earlier(rowtime, within)) if within else unpacked
+    chunks = packed(_needed(rows, matches), matches.by, matches.rowtime, buckets)
+    schema = StructType(unpacked_fields(_given(given, matches), matches.rowtime) + fields)
+    return passed(chunks, MatchProcessor(matches), schema, matches.rowtime, matches.search.within)
+
+
+def _needed(rows: DataFrame, matches: Matches) -> DataFrame:
+    """Returns the columns that the matches need."""
+    names = dict.fromkeys([*matches.by, matches.rowtime, *matches.sequence, *matches.columns.values()])
+    return rows.select(*quoted(list(names)))
 
 
 def _in_batch(rows: DataFrame, matches: Matches, fields: list[StructField], given: StructType) -> DataFrame:
     schema = StructType(_given(given, matches).fields + fields)
-    needed = dict.fromkeys([*matches.by, matches.rowtime, *matches.sequence, *matches.columns.values()])
-    return rows.select(*quoted(list(needed))).groupBy(*quoted(matches.by)).applyInArrow(_of_key(matches), schema)
+    return _needed(rows, matches).groupBy(*quoted(matches.by)).applyInArrow(_of_key(matches), schema)
 
 
 def _of_key(matches: Matches) -> Callable[[pa.Table], pa.Table]:

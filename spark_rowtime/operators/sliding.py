@@ -6,6 +6,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.operators.bucketed import BUCKETS
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.types.arguments import known_keywords, to_count
@@ -22,7 +23,7 @@ def slidingAggregate(
     following: str | timedelta | None = None,
     aggregates: Mapping[str, tuple[str, str]],
     rowtime: str = "rowtime",
-    buckets: int = 8,
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """Adds aggregates to each row, over the rows of the same key in the last ``interval`` or the last ``rows`` rows.
 
@@ -98,7 +99,7 @@ def cascadingAggregate(
     aggregates: Mapping[str, tuple[str, str]],
     rowtime: str = "rowtime",
     startTime: str | timedelta = "0 seconds",
-    buckets: int = 8,
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """Adds aggregates to each row, over the rows of the same key since the row's window began.
 

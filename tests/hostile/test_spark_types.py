@@ -28,7 +28,6 @@ WAYS: dict[str, dict[str, str]] = {
     "native in an odd session": ODD_SESSION,
     "Python in an odd session": {**THROUGH_PYTHON, **ODD_SESSION},
 }
-MICRO = dt.timedelta(microseconds=1)
 LAST = dt.datetime.max
 NINES = Decimal("9" * 38)
 

@@ -11,6 +11,7 @@ from spark_rowtime.drain.properties import require_times
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import Descriptor, no_fork
 
 FOLDER = "_rowtime"
@@ -89,12 +90,3 @@ def _take(lock: Descriptor, target: str) -> None:
         ) from None
     os.ftruncate(lock.fd, 0)
     os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
-
-
-def sync(path: Path) -> None:
-    """Puts a file, or the entries of a folder, on the disk."""
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -13,21 +13,13 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
-from spark_rowtime.drain.tables.folders import (
-    FOLDER,
-    STATE,
-    locked,
-    read_root_state,
-    read_state,
-    sync,
-    write_whole,
-    writing,
-)
+from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, write_whole, writing
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import position_before
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import keep_for_ever
 from spark_rowtime.types.timestamps import END
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.base import WRITER
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
@@ -21,7 +22,6 @@ from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import sync_folder
 from spark_rowtime.store.steady_clock import machine_reading
 from spark_rowtime.types.short_repr import short_repr
 
@@ -139,7 +139,7 @@ class _Copy:
                 own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
-                sync_folder(self._folder / folder)
+                sync(self._folder / folder)
 
     @contextmanager
     def _own_catalog(self, mode: str) -> Iterator[sqlite3.Connection]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
@@ -27,7 +28,6 @@ from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
 from spark_rowtime.store.local.folders import FREE, SEGMENTS
 from spark_rowtime.store.local.guard import Guard
-from spark_rowtime.store.local.segment import sync_folder
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.steady_clock import Reading, machine_reading
@@ -63,9 +63,9 @@ def building(place: Path, why: str) -> Iterator[Path]:
             (folder / SEGMENTS).mkdir(parents=True)
             (folder / FREE).mkdir()
             yield folder
-            sync_folder(folder)
+            sync(folder)
             rename(folder, place)
-            sync_folder(place.parent)
+            sync(place.parent)
     except (OSError, sqlite3.Error) as error:
         raise storage_error(error, str(place)) from error
     finally:

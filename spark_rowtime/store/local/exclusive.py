@@ -7,11 +7,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StreamBusyError
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, storage_error
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_nothing, require_stream, stray
-from spark_rowtime.store.local.segment import sync_folder
 
 PATIENCE_SECONDS = 1.0
 """How long others may have the stream open, such as a command that describes it, before it counts as in use."""
@@ -26,7 +26,7 @@ def rename_local(path: str, to: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         rename(source, target)
         for folder in {source.parent, target.parent}:
-            sync_folder(folder)
+            sync(folder)
 
 
 def delete_local(path: str, force: bool) -> None:
@@ -40,7 +40,7 @@ def delete_local(path: str, force: bool) -> None:
         else:
             with only_user(source):
                 source.rename(gone)
-        sync_folder(source.parent)
+        sync(source.parent)
         shutil.rmtree(gone)
 
 

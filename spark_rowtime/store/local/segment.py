@@ -345,12 +345,3 @@ def open_locked(name: str, segments: int) -> int | None:
 def size_of_header(fd: int) -> int | None:
     """Returns how many bytes of an open segment its schema takes; None if its writer has not written it yet."""
     return header_bytes(os.pread(fd, 8, 0))
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in ``folder`` survive a power failure."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

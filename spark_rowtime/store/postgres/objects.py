@@ -18,6 +18,7 @@ from isal.isal_zlib import crc32
 from pyarrow import fs
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.disk import sync
 from spark_rowtime.store.location import for_hadoop, usable_location, without_options
 from spark_rowtime.store.postgres.file_system import STORAGE_ERRORS, endpoint, file_system, shown_error
 from spark_rowtime.types.short_repr import short_repr
@@ -277,8 +278,4 @@ def _write_file(file: Path, parts: Iterable[pa.Buffer | bytes], *, makes_folder:
                 file.unlink()
             raise
     for folder in (file.parent, *([file.parent.parent] if makes_folder else [])):
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        sync(folder)
