@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.adapter_settings import settings_of
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.decoding import json_record
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.times import time_reader
-from spark_rowtime.kafka.topic_adapter import Readers, TopicAdapter, settings_of
-from spark_rowtime.kafka.topics import Part, Topics
+from spark_rowtime.kafka.topic_adapter import Readers, TopicAdapter
+from spark_rowtime.kafka.topics import Part
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store.base import Store
 from spark_rowtime.types.short_repr import short_repr
@@ -76,9 +77,6 @@ class BoundsFeed(TopicAdapter):
             return PartitionOfBounds(part, open_sink)
 
         return reader
-
-    def _stamped(self, topics: Topics) -> list[str]:  # noqa: ARG002
-        return []
 
 
 class PartitionOfBounds(PartitionReader):

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.kafka.adapter_settings import settings_of
 from spark_rowtime.kafka.address import KAFKA, topic_address
 from spark_rowtime.kafka.dead_letters import DeadLetters, require_apart
 from spark_rowtime.kafka.decoding import (
@@ -29,7 +30,6 @@ from spark_rowtime.kafka.topic_adapter import (
     Readers,
     TopicAdapter,
     bounds_of_messages,
-    settings_of,
     with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics

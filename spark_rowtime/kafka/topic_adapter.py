@@ -1,11 +1,10 @@
 """TopicAdapter: the part of an adapter that follows topics, whatever it keeps of their messages."""
 
-import inspect
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from spark_rowtime.adapter.sinks import Sinks
 from spark_rowtime.bounds.members import Status
@@ -13,7 +12,6 @@ from spark_rowtime.errors import InvalidOptionError, KafkaTopicError, KafkaUnava
 from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.client import (
-    PREFIX,
     REQUEST_SECONDS,
     ConnectionErrors,
     client_options,
@@ -26,14 +24,12 @@ from spark_rowtime.kafka.decoding import function_named
 from spark_rowtime.kafka.from_sql import require_allowed
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
-from spark_rowtime.kafka.registry import REGISTRY, registry_settings
-from spark_rowtime.kafka.settings import settings_in_file
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
 from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.types.arguments import to_choice, to_flag, to_text, unknown_option
+from spark_rowtime.types.arguments import to_choice, to_flag, to_text
 from spark_rowtime.types.timestamps import SECOND_MICROS, to_interval
 
 Readers = Callable[[Part, Callable[[], StreamSink], str], PartitionReader]
@@ -110,7 +106,8 @@ class TopicAdapter:
 
     def _stamped(self, topics: Topics) -> Sequence[str]:
         """The topics whose messages have the brokers' time, as far as that matters."""
-        raise NotImplementedError
+        del topics
+        return []
 
     def runProducers(self, sinks: Sinks) -> None:
         """Follows the partitions that Kafka assigns to this host."""
@@ -264,33 +261,6 @@ class TopicAdapter:
 def with_append_time(topics: Topics, names: Sequence[str]) -> list[str]:
     """Those of the topics whose messages the brokers stamp."""
     return [name for name in names if topics.setting(name, _STAMPED_BY) == "LogAppendTime"]
-
-
-class Settings(NamedTuple):
-    """The settings that an adapter is given: those of Kafka's client, and those of the schema registry's."""
-
-    client: dict[str, Any]
-    registry: dict[str, str]
-
-
-def settings_of(
-    adapter: type,
-    config: str | None,
-    options: Mapping[str, Any] | None,
-    more: Mapping[str, str],
-    *others: str,
-) -> Settings:
-    """The settings in the file ``config``, and in ``options`` and ``more``, which are stronger.
-
-    Raises UnknownOptionError for a keyword that begins neither with ``kafka.`` nor with one of ``others``.
-    """
-    for name in more:
-        if not name.startswith((PREFIX, *others)):
-            known = [one for one in inspect.signature(adapter).parameters if one != "more"]
-            raise unknown_option(name, known, f"{adapter.__name__} has no argument {name!r}.")
-    given = {**({} if config is None else settings_in_file(config)), **(options or {}), **more}
-    client = {name: value for name, value in given.items() if not name.startswith(REGISTRY)}
-    return Settings(client, registry_settings(given))
 
 
 _STAMPED_BY = "message.timestamp.type"

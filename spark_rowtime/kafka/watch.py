@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, StreamNotFoundError
+from spark_rowtime.kafka.adapter_settings import settings_of
 from spark_rowtime.kafka.decoding import MESSAGE_TIME
 from spark_rowtime.kafka.message_floors import message_floor
 from spark_rowtime.kafka.partition_watch import PartitionWatch, UnreadPartition
@@ -18,7 +19,6 @@ from spark_rowtime.kafka.topic_adapter import (
     Readers,
     TopicAdapter,
     bounds_of_messages,
-    settings_of,
     with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics

@@ -1,7 +1,6 @@
 """Output: the rows of a Spark write, fitted to the stream, judged by its bound, and committed as a whole."""
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -14,7 +13,6 @@ from pyspark.sql.types import StructType
 
 from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.disorder import AnyOrder, Disorder, declared
-from spark_rowtime.bounds.members import Status
 from spark_rowtime.bounds.origin import PRODUCER, STREAM, BoundOrigin, origin_values
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import (
@@ -27,11 +25,11 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
+from spark_rowtime.spark.other_queries import way_out
 from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import whose_bound
 from spark_rowtime.store.base import Commit, Rejected, Staged, Store
 from spark_rowtime.store.limits import admit
-from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.ddl import from_spark_json
 from spark_rowtime.types.schema import ROWTIME, batch_to_schema, fitting_schema, stream_schema
@@ -211,37 +209,3 @@ def _schema_and_objects(path: str, wanted: pa.Schema, creates: bool) -> tuple[pa
         raise
     with store:
         return fitting_schema(store.schema, wanted, path), store.objects
-
-
-LOG = logging.getLogger("spark_rowtime.spark")
-
-
-def tell_of_other_queries(store: Store, path: str, producer: str) -> None:
-    """Warns in the driver's log if other queries write where ``producer`` is about to write for the first time."""
-    others = [p.name for p in store.snapshot().records.values() if p.status is Status.ATTACHED and is_query(p.name)]
-    for other in others:
-        LOG.warning(
-            "Query %s begins to write to %s. %s writes there, too, and the stream's bound waits for both. If this "
-            "query was started again without its checkpoint, its results come a second time: stop it, and start it "
-            "with a new output. If the other one will not go on: rowtime detach %s %s",
-            producer.removeprefix(QUERY_PRODUCER),
-            path,
-            other,
-            path,
-            other,
-        )
-
-
-def is_query(producer: str | None) -> bool:
-    """Whether a query writes under this name."""
-    return producer is not None and producer.startswith(QUERY_PRODUCER)
-
-
-def way_out(origin: BoundOrigin | None) -> str:
-    """What to do about output below a bound of that origin."""
-    if origin is not None and origin.owner == STREAM and is_query(origin.producer):
-        return (
-            "That is another query. If this one was started again because its checkpoint was deleted, its results are "
-            "in the stream already: start it with a new stream as output. Otherwise check which column is its rowtime"
-        )
-    return "Check which column is its rowtime, write to a stream of its own"

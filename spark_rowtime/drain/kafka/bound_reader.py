@@ -87,7 +87,7 @@ class BoundReader:
 
     def _last_bounds(self, starts: Mapping[int, int]) -> dict[int, dict[str, str]]:
         """Reads partitions to their ends; returns the last bound of each in which one was found."""
-        partition, codes = self._cluster.library.TopicPartition, self._cluster.library.KafkaError
+        partition = self._cluster.library.TopicPartition
         self._consumer.assign([partition(self._topic, number, start) for number, start in starts.items()])
         found: dict[int, dict[str, str]] = {}
         ended, quiet = set[int](), 0.0
@@ -100,10 +100,8 @@ class BoundReader:
                 if (error := message.error()) is None:
                     if said := bound_of_message(message):
                         found[message.partition()] = said
-                elif error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
+                elif self._cluster.is_end(error):
                     ended.add(message.partition())
-                elif error.code() != codes.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
-                    raise self._cluster.failure(error)
         return found
 
     def _weakest(self) -> dict[str, str]:

@@ -88,6 +88,15 @@ class Cluster:
             "(None: there is no such topic). It was deleted or created again, and one of them does not know that yet."
         )
 
+    def is_end(self, error: Any) -> bool:
+        """Whether what a reader got in the place of a message is the end of a partition; raises other errors."""
+        codes = self.library.KafkaError
+        if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
+            return True
+        if error.code() == codes.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
+            return False
+        raise self.failure(error)
+
     def failure(self, error: Any, what: str = "") -> RowtimeError:
         """The error of the tree for one of Kafka's client, which may be an exception or its KafkaError."""
         reason = error.args[0] if isinstance(error, BaseException) else error

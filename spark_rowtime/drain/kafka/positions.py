@@ -102,12 +102,7 @@ class Positions:
         """The offset that is reached, and the last value, after a message or the end of what can be read."""
         if (error := message.error()) is None:
             return message.offset() + 1, message.value() if message.key() == key else last
-        codes = self._cluster.library.KafkaError
-        if error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
-            return max(reached, message.offset()), last
-        if error.code() == codes.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
-            return reached, last
-        raise self._cluster.failure(error)
+        return max(reached, message.offset()) if self._cluster.is_end(error) else reached, last
 
     def _waits(self, seconds: float, readable: str, logged: bool) -> bool:
         """Logs once that the drain waits, and raises when it has waited too long. Returns whether it was logged."""

@@ -181,7 +181,7 @@ def _has_bound(message: Any) -> bool:
 
 
 def _finds_bound(cluster: Cluster, consumer: Any, parts: int) -> bool:
-    codes, ended = cluster.library.KafkaError, set[int]()
+    ended = set[int]()
     while len(ended) < parts:
         message = consumer.poll(REQUEST_SECONDS)
         if message is None:
@@ -189,10 +189,8 @@ def _finds_bound(cluster: Cluster, consumer: Any, parts: int) -> bool:
         if (error := message.error()) is None:
             if _has_bound(message):
                 return True
-        elif error.code() == codes._PARTITION_EOF:  # noqa: SLF001  (the names of the client's own codes begin so)
-            ended.add(message.partition())
-        elif error.code() == codes.TOPIC_AUTHORIZATION_FAILED:
+        elif error.code() == cluster.library.KafkaError.TOPIC_AUTHORIZATION_FAILED:
             return False
-        elif error.code() != codes.GROUP_AUTHORIZATION_FAILED:  # no group is needed here
-            raise cluster.failure(error)
+        elif cluster.is_end(error):
+            ended.add(message.partition())
     return False
