@@ -85,7 +85,9 @@ if TYPE_CHECKING:  # at run time __getattr__ imports them when they are used, so
     from spark_rowtime.spark.session import configure, jarPath
     from spark_rowtime.spark.table_writer import tableWriter
     from spark_rowtime.spark.with_bounds import withBounds
-    from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
+    from spark_rowtime.stream import createStream
+    from spark_rowtime.stream_description import describeStream
+    from spark_rowtime.stream_info import ProducerDescription, ReaderDescription, StreamInfo
 
 __version__ = "0.1.0"
 _MODULES = {
@@ -98,13 +100,13 @@ _MODULES = {
     "MultiAdapter": "adapter.contract",
     "ParquetSink": "drain.tables.parquet",
     "Period": "announce.period",
-    "ProducerDescription": "stream",
-    "ReaderDescription": "stream",
+    "ProducerDescription": "stream_info",
+    "ReaderDescription": "stream_info",
     "RowReader": "reader.reader",
     "RowSink": "producer.rowsink",
     "RowtimeBound": "bounds.bound",
     "Sinks": "adapter.sinks",
-    "StreamInfo": "stream",
+    "StreamInfo": "stream_info",
     "StreamSink": "producer.sink",
     "TableSink": "drain.sink",
     "Train": "bounds.train",
@@ -117,7 +119,7 @@ _MODULES = {
     "createStream": "stream",
     "currentRowtimeBound": "spark.output_bound",
     "deleteStream": "admin.streams",
-    "describeStream": "stream",
+    "describeStream": "stream_description",
     "detachProducer": "producer.departure",
     "jarPath": "spark.session",
     "listStreams": "admin.streams",

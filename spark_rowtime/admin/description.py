@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.stream import ProducerDescription, StreamInfo
+from spark_rowtime.stream_info import ProducerDescription, StreamInfo
 from spark_rowtime.types.timestamps import show_interval, show_micros
 
 ABSENT_DAYS = 1

@@ -12,7 +12,9 @@ from spark_rowtime.store.base import Change, StreamSettings
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.until import Limit
-from spark_rowtime.stream import StreamInfo, closed_to, describeStream, to_max_ahead, to_names
+from spark_rowtime.stream import closed_to, to_max_ahead, to_names
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.alteration import columns_to_add
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag
 from spark_rowtime.types.timestamps import to_micros

@@ -21,7 +21,8 @@ from spark_rowtime.cli.tail import rejected, tail
 from spark_rowtime.cli.watch import watch
 from spark_rowtime.cli.why import wait, why
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.arguments import did_you_mean, nearest
 
 

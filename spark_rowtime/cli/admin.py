@@ -22,7 +22,8 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.output import as_json, echo_json, say, table, text_width
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.store import check_store
-from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.json_values import dump
 from spark_rowtime.types.schema import show_schema
 

@@ -15,7 +15,7 @@ from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.output import log_to_stderr, say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.stream import describeStream
+from spark_rowtime.stream_description import describeStream
 from spark_rowtime.types.json_values import dump
 
 

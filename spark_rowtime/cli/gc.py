@@ -12,7 +12,7 @@ from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Collected, Store
-from spark_rowtime.stream import describeStream
+from spark_rowtime.stream_description import describeStream
 from spark_rowtime.types.timestamps import to_interval
 
 

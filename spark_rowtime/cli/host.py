@@ -16,7 +16,7 @@ from spark_rowtime.cli.argument_texts import texts_from_stdin, texts_of
 from spark_rowtime.cli.output import log_to_stderr
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import StreamNotFoundError
-from spark_rowtime.stream import describeStream
+from spark_rowtime.stream_description import describeStream
 
 _GRACE_SECONDS = 4.0
 """How many seconds an adapter has to receive the signal to end, and again how many it has to end."""

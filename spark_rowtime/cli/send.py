@@ -22,7 +22,9 @@ from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.sorted_runs import SortedRuns
-from spark_rowtime.stream import StreamInfo, createStream, describeStream
+from spark_rowtime.stream import createStream
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import to_interval
 

@@ -13,7 +13,9 @@ from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, st
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.store.record import ATTACHED
-from spark_rowtime.stream import ProducerDescription, ReaderDescription, StreamInfo, createStream, describeStream
+from spark_rowtime.stream import createStream
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import ProducerDescription, ReaderDescription, StreamInfo
 from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.short_repr import short_repr
 

@@ -20,7 +20,8 @@ from spark_rowtime.reader.release import dump_position
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Position, Store
 from spark_rowtime.store.views import REJECTED_COLUMNS
-from spark_rowtime.stream import StreamInfo, describeStream
+from spark_rowtime.stream_description import describeStream
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.json_values import dump, plain
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import SECOND_MICROS

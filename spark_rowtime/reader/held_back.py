@@ -4,7 +4,7 @@ import logging
 
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back
 from spark_rowtime.store.base import Store
-from spark_rowtime.stream import waits_for
+from spark_rowtime.stream_info import waits_for
 
 LOG = logging.getLogger("spark_rowtime.reader")
 

@@ -13,7 +13,7 @@ from spark_rowtime.errors import RowtimeError
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import read_shown
 from spark_rowtime.store.record import WAITED_FOR
-from spark_rowtime.stream import StreamInfo
+from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.timestamps import SECOND_MICROS
 
 LOG = logging.getLogger("spark_rowtime")

@@ -13,7 +13,8 @@ from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back
 from spark_rowtime.store.base import Snapshot, Store
 from spark_rowtime.store.record import LastSeen, ProducerInfo
-from spark_rowtime.stream import StreamInfo, messages_behind, read_info, waits_for
+from spark_rowtime.stream_description import messages_behind, read_info
+from spark_rowtime.stream_info import StreamInfo, waits_for
 from spark_rowtime.types.schema import show_schema
 from spark_rowtime.types.timestamps import SECOND_MICROS
 

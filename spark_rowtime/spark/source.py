@@ -36,7 +36,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, Summary
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import is_temporary
-from spark_rowtime.stream import waits_for
+from spark_rowtime.stream_info import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 
 _STOP_SECONDS = 0.5

@@ -5,9 +5,10 @@ Somebody may have written them who is no version of this project. So each is che
 
 import json
 from dataclasses import asdict, fields
+from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.base import NEW_STREAM, StreamSettings
 from spark_rowtime.types.short_repr import short_repr
 
 _NUMBERS = dict.fromkeys((field.name for field in fields(StreamSettings)), int)
@@ -44,3 +45,13 @@ def _fits(name: str, value: Any) -> bool:
     if type(value) is list:
         return all(type(one) is str for one in value)
     return type(value) is not int or value >= 0
+
+
+def not_default(settings: StreamSettings) -> dict[str, Any]:
+    """The settings that are not the default of a new stream; intervals as timedelta."""
+    changed = {name: value for name, value in asdict(settings).items() if value != getattr(NEW_STREAM, name)}
+    plain = ("boundsBeforeRows", "retainBytes", "retainRejected", "location", "closed")
+    return {
+        name: value if name in plain or value is None else timedelta(microseconds=value)
+        for name, value in changed.items()
+    }

@@ -9,7 +9,8 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.reader import openReader
-from spark_rowtime.stream import createStream, describeStream
+from spark_rowtime.stream import createStream
+from spark_rowtime.stream_description import describeStream
 from spark_rowtime.testing.difference import difference
 from spark_rowtime.testing.dying_sink import DyingSink, DyingSinks
 from spark_rowtime.testing.killed_process import kill_points, run_until_killed

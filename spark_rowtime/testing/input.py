@@ -8,7 +8,8 @@ from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_store
-from spark_rowtime.stream import createStream, describeStream
+from spark_rowtime.stream import createStream
+from spark_rowtime.stream_description import describeStream
 from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.testing.difference import show
 from spark_rowtime.testing.times import Times

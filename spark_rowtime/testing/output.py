@@ -9,7 +9,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.reader.reader import openReader
-from spark_rowtime.stream import createStream, describeStream
+from spark_rowtime.stream import createStream
+from spark_rowtime.stream_description import describeStream
 from spark_rowtime.testing.times import Times
 from spark_rowtime.types.schema import batch_to_schema, rows_to_batch, stream_schema
 

@@ -10,7 +10,7 @@ import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.admin.description import described
 from spark_rowtime.store import open_store
-from spark_rowtime.stream import waits_for
+from spark_rowtime.stream_info import waits_for
 from tests.streams import at, bound, drained, opened, send
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, k STRING"

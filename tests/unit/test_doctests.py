@@ -26,6 +26,8 @@ MODULES = [
     "spark_rowtime.producer.sink",
     "spark_rowtime.reader.reader",
     "spark_rowtime.stream",
+    "spark_rowtime.stream_description",
+    "spark_rowtime.stream_info",
 ]
 
 
@@ -47,7 +49,7 @@ class Finder(doctest.DocTestFinder):
 
 def test_the_examples_of_decorated_functions_are_found():
     found = Finder().find(importlib.import_module("spark_rowtime.stream"))
-    assert {test.name.rpartition(".")[2] for test in found if test.examples} >= {"createStream", "describeStream"}
+    assert "createStream" in {test.name.rpartition(".")[2] for test in found if test.examples}
 
 
 @pytest.mark.parametrize("name", MODULES)
