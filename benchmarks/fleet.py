@@ -16,7 +16,7 @@ import pyarrow as pa
 import spark_rowtime as rt
 from harness import figure, report
 from spark_rowtime.bounds.key_order import InOrderPer
-from spark_rowtime.store.base import Commit, Staged
+from spark_rowtime.store.commits import Commit, Staged
 from spark_rowtime.types.schema import stream_schema
 from spark_rowtime.types.timestamps import from_micros, to_micros
 

@@ -21,7 +21,7 @@ from harness import folder, keep, report
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Commit, Staged
+from spark_rowtime.store.commits import Commit, Staged
 
 START = 1_767_225_600_000_000
 STEP = 1_000_000

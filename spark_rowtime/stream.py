@@ -8,12 +8,8 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import (
-    REJECTED_BYTES,
-    StreamSettings,
-)
 from spark_rowtime.store.location import to_location
-from spark_rowtime.store.settings import not_default
+from spark_rowtime.store.settings import REJECTED_BYTES, StreamSettings, not_default
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
 from spark_rowtime.types.short_repr import short_repr

@@ -10,15 +10,11 @@ from spark_rowtime.bounds.key_order import declares_keys, weakest_known
 from spark_rowtime.bounds.topic_cut import merged
 from spark_rowtime.store import open_store
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back, rows_unread
-from spark_rowtime.store.base import (
-    READS_STREAM,
-    READS_TOPIC,
-    Snapshot,
-)
 from spark_rowtime.store.query_status import query_names
 from spark_rowtime.store.record import ATTACHED, ProducerInfo
 from spark_rowtime.store.retention import checkpoint_gone
 from spark_rowtime.store.settings import not_default
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Snapshot
 from spark_rowtime.stream_info import NAMED, ProducerDescription, ReaderDescription, StreamInfo
 from spark_rowtime.types.arguments import known_keywords
 from spark_rowtime.types.timestamps import from_micros

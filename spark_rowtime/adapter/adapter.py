@@ -17,8 +17,8 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError, RowtimeError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import HOST
 from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.snapshot import HOST
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
 from spark_rowtime.types.short_repr import short_error, short_repr

@@ -8,9 +8,9 @@ from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyError
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
-from spark_rowtime.store.base import Change, StreamSettings
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.record import ATTACHED
+from spark_rowtime.store.settings import Change, StreamSettings
 from spark_rowtime.store.until import Limit
 from spark_rowtime.stream import closed_to, to_max_ahead, to_names
 from spark_rowtime.stream_description import describeStream

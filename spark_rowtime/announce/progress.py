@@ -11,7 +11,8 @@ from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.periods import Unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.reader.release import start_bound
-from spark_rowtime.store.base import Head, Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.timestamps import END, show_micros
 

@@ -10,7 +10,8 @@ from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
 from spark_rowtime.reader.release import start_bound
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.timestamps import END, to_micros
 

@@ -29,8 +29,10 @@ from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.kafka.records import FORMATS
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Slice, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.position import Position
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.types.plugins import plugin_names
 

@@ -11,7 +11,8 @@ from spark_rowtime.admin.streams import Advance, progress_bar
 from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Collected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.snapshot import Collected
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.types.timestamps import to_interval
 

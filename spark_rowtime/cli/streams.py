@@ -11,8 +11,8 @@ from spark_rowtime.cli.admin import releasing
 from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
 from spark_rowtime.errors import StreamNotFoundError
-from spark_rowtime.store.base import REJECTED_BYTES
 from spark_rowtime.store.record import ATTACHED
+from spark_rowtime.store.settings import REJECTED_BYTES
 from spark_rowtime.stream import createStream
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import ProducerDescription, ReaderDescription, StreamInfo

@@ -18,7 +18,8 @@ from spark_rowtime.errors import DataLostError
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.release import dump_position
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.views import REJECTED_COLUMNS
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo

@@ -7,8 +7,8 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.key_order import declares_keys
 from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
-from spark_rowtime.store.base import HOST, ReportedStatus
 from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.snapshot import HOST, ReportedStatus
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros

@@ -6,9 +6,10 @@ from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
-from spark_rowtime.store.base import READER, WRITER, ReportedStatus, Snapshot, StreamSettings
 from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.store.record import LastSeen, ProducerInfo
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import READER, WRITER, ReportedStatus, Snapshot
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from spark_rowtime.diagnosis.reach import Reach, Within
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READER
 from spark_rowtime.store.query_status import QueryStatus
+from spark_rowtime.store.snapshot import READER
 from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
 from spark_rowtime.types.timestamps import END, SECOND_MICROS, from_micros, to_micros, to_required_interval
 

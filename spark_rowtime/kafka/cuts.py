@@ -7,7 +7,8 @@ from spark_rowtime.bounds.bound import weaker
 from spark_rowtime.bounds.topic_cut import Offsets, require_same_topics
 from spark_rowtime.bounds.unreached_cuts import Unreached, UnreachedCuts
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 
 _ANY_EVENT = 1 << 60
 """Greater than every seq."""

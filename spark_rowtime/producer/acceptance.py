@@ -13,7 +13,8 @@ from spark_rowtime.producer.intake import Intake
 from spark_rowtime.producer.late_log import BoundOwner, LateReport, late_before_sent, late_rows
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
-from spark_rowtime.store.base import Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.limits import split_ahead
 from spark_rowtime.store.reach import Reach
 from spark_rowtime.types.timestamps import show_micros

@@ -11,7 +11,8 @@ from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.errors import LateRowError
 from spark_rowtime.store.admission import whose_bound
-from spark_rowtime.store.base import Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.types.timestamps import show_micros
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")

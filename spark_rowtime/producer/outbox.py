@@ -14,7 +14,8 @@ from spark_rowtime.producer.floors import Floors
 from spark_rowtime.producer.interrupt_guard import InterruptGuard
 from spark_rowtime.producer.row_buffer import RowBuffer
 from spark_rowtime.producer.staging import Staging
-from spark_rowtime.store.base import Commit, Receipt, Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Receipt, Rejected
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS
 from spark_rowtime.store.token import FlushMark

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.store.base import Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Staged
 
 SMALL_BATCH_ROWS = 4096
 """Batches with fewer rows are joined to longer trains, if their schemas agree; larger ones are not copied."""

@@ -22,7 +22,8 @@ from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer, r
 from spark_rowtime.reader.held_back import say_held_back
 from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME

@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound, weaker
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.store.base import Head, Position, Slice, Store, TrainReader
+from spark_rowtime.store.base import Store, TrainReader
+from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import rowtime_micros

@@ -11,8 +11,9 @@ from spark_rowtime.admin.description import described, show_bound, show_settings
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.store.backlog import of_snapshot, rows_held_back
-from spark_rowtime.store.base import Snapshot, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.record import LastSeen, ProducerInfo
+from spark_rowtime.store.snapshot import Snapshot
 from spark_rowtime.stream_description import messages_behind, read_info
 from spark_rowtime.stream_info import StreamInfo, waits_for
 from spark_rowtime.types.schema import show_schema

@@ -23,7 +23,8 @@ from spark_rowtime.serve.state import (
     times_of,
 )
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Rejection, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejection
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_error
 

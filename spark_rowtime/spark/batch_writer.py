@@ -14,7 +14,8 @@ from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
-from spark_rowtime.store.base import Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Staged
 from spark_rowtime.types.arguments import to_name
 from spark_rowtime.types.timestamps import END
 

@@ -2,7 +2,8 @@
 
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.partition import low_high
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.retention import lost
 
 

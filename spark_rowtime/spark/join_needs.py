@@ -1,6 +1,7 @@
 """The rows that a query has read, and that its joins may still ask about."""
 
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import of_joins
 

@@ -28,7 +28,8 @@ from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.other_queries import way_out
 from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import whose_bound
-from spark_rowtime.store.base import Commit, Rejected, Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Rejected, Staged
 from spark_rowtime.store.limits import admit
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.ddl import from_spark_json

@@ -13,9 +13,11 @@ from pyspark.sql.datasource import InputPartition
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.store import in_database, open_carried, open_store
-from spark_rowtime.store.base import Position, Slice, Store, TrainReader
+from spark_rowtime.store.base import Store, TrainReader
+from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.local.folders import SEGMENTS, is_segment
 from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.objects import OBJECT_BYTES
 from spark_rowtime.store.retention import lost_error, require_there

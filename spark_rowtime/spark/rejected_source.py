@@ -16,7 +16,8 @@ from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import in_database, open_store
-from spark_rowtime.store.base import Rejection, Store, rejects_only
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejection, rejects_only
 from spark_rowtime.store.views import rejected_table
 from spark_rowtime.types.timestamps import END
 

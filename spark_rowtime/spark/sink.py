@@ -16,8 +16,9 @@ from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
 from spark_rowtime.store import create_store, in_database, open_kept_store
-from spark_rowtime.store.base import NEW_STREAM, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.settings import NEW_STREAM
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter

@@ -33,9 +33,11 @@ from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.spark.status_reporter import StatusReporter
 from spark_rowtime.spark.topic_late_rows import LateBatch, keep_late
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, Summary
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import is_temporary
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Summary
 from spark_rowtime.stream_info import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
 

@@ -7,8 +7,9 @@ import threading
 from typing import Any
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import READER, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_status import FAILED, REPORT_SECONDS, RUNNING, STOPPED
+from spark_rowtime.store.snapshot import READER
 from spark_rowtime.types.short_repr import short_error
 
 LOG = logging.getLogger("spark_rowtime")

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from spark_rowtime.spark.output_bound import QUERY_STATUS, floors_said, of_this_query
 from spark_rowtime.spark.query_batch import Batch
-from spark_rowtime.store.base import Staged
+from spark_rowtime.store.commits import Staged
 
 
 @dataclass

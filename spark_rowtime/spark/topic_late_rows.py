@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.spark.query_batch import short_hash
-from spark_rowtime.store.base import Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.types.held_values import held_in_schema
 

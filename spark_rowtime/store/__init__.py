@@ -16,11 +16,12 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
 from spark_rowtime.store.memory_until import shorten
 from spark_rowtime.store.record import ATTACHED
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.until import Limit, Until
 from spark_rowtime.types.arguments import to_choice, to_line, to_text
 from spark_rowtime.types.extras import import_extra

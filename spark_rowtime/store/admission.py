@@ -18,7 +18,8 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
     StreamCompleteError,
 )
-from spark_rowtime.store.base import REJECTS_ONLY, Commit, Rejected, Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Rejected, Staged
 from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.types.arguments import did_you_mean, nearest

@@ -6,8 +6,11 @@ from typing import TypeVar
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError
-from spark_rowtime.store.base import Head, Position, Slice, Snapshot, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Slice
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.retention import lost
+from spark_rowtime.store.snapshot import Snapshot
 from spark_rowtime.types.schema import rowtime_micros
 
 _Result = TypeVar("_Result")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, merged
-from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, ReaderInfo
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, ReaderInfo
 from spark_rowtime.types.timestamps import DAY_MICROS, HOUR_MICROS
 
 FOLD_EVENTS = 1000

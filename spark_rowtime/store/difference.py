@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_rowtime.bounds.train import Timed
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 
 
 def between(after: Position, upto: Position, seq: int, least: int, largest: int) -> bool:

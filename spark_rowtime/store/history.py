@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import READS_COPIED, WRITER, ReaderInfo, Rejection, ReportedStatus, Snapshot, Staged
+from spark_rowtime.store.commits import Rejection, Staged
+from spark_rowtime.store.snapshot import READS_COPIED, WRITER, ReaderInfo, ReportedStatus, Snapshot
 
 
 class LoggedEvent(NamedTuple):

@@ -18,11 +18,14 @@ from spark_rowtime.store.admission import (
     require_all_accepted,
     require_open,
 )
-from spark_rowtime.store.base import REJECTS_ONLY, Commit, Head, Receipt, Rejected, Renewal, Staged, StreamSettings
+from spark_rowtime.store.base import Renewal
+from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Receipt, Rejected, Staged
 from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.record import WAITED_FOR, ProducerRecord, overdue
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END
 
 

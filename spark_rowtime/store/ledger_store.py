@@ -8,7 +8,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import TopicCut
-from spark_rowtime.store.base import Commit, Receipt, Rejected, Renewal, Store
+from spark_rowtime.store.base import Renewal, Store
+from spark_rowtime.store.commits import Commit, Receipt, Rejected
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cuts, Limits, cut
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord

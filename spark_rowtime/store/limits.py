@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.store.base import Rejected, Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejected, Staged
 from spark_rowtime.types.schema import rowtime_micros
 
 WhoseBound = Callable[[int], BoundOrigin | None]

@@ -23,26 +23,7 @@ from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, SinkClosedError
 from spark_rowtime.store import cut_folding
 from spark_rowtime.store.admission import interrupted
-from spark_rowtime.store.base import (
-    FORGET_MICROS,
-    FORGET_STATUS_MICROS,
-    READS_STREAM,
-    WRITER,
-    Change,
-    Collected,
-    Commit,
-    Head,
-    Position,
-    ReaderInfo,
-    Receipt,
-    Rejected,
-    Rejection,
-    ReportedStatus,
-    Slice,
-    Snapshot,
-    Staged,
-    StreamSettings,
-)
+from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.cut_folding import fold_due, folded, passed, reached_by_all
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.history import KeptRejection
@@ -50,9 +31,21 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
+from spark_rowtime.store.settings import Change, StreamSettings
+from spark_rowtime.store.snapshot import (
+    FORGET_MICROS,
+    FORGET_STATUS_MICROS,
+    READS_STREAM,
+    WRITER,
+    Collected,
+    ReaderInfo,
+    ReportedStatus,
+    Snapshot,
+)
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.added_columns import with_columns

@@ -7,7 +7,8 @@ from spark_rowtime.bounds.clock import Event, ProducerClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Head, Rejected, Staged
+from spark_rowtime.store.commits import Rejected, Staged
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.record import ProducerRecord
 
 

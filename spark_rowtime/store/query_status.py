@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from spark_rowtime.bounds.topic_cut import Offsets, offsets_of
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store.base import WRITER, ReportedStatus, Snapshot
+from spark_rowtime.store.snapshot import WRITER, ReportedStatus, Snapshot
 from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import to_interval
 

@@ -4,7 +4,8 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from spark_rowtime.errors import RowtimeAheadError
-from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.commits import Commit
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END, show_interval, show_micros
 
 

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Callable
 
 from spark_rowtime.errors import ReaderNotRegisteredWarning, StoreUnavailableError
-from spark_rowtime.store.base import READS_STREAM, Position, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.retention import SEEN_SECONDS
+from spark_rowtime.store.snapshot import READS_STREAM
 
 LOG = logging.getLogger("spark_rowtime")
 RETRY_SECONDS = 1.0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.commits import Rejected
 
 LARGEST_REJECTION_BYTES = 100_000_000
 """A larger rejection is stored in several rows: a tenth of the largest value that SQLite and PostgreSQL accept."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavailableError
-from spark_rowtime.store.base import Head, Position
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.types.timestamps import DAY_MICROS, show_micros
 
 UNRELEASED = "the bound has not released it"

@@ -1,15 +1,50 @@
-"""The settings of a stream as stores keep them: a JSON object, in which those are missing that are not set.
+"""The settings of a stream. Stores keep them as a JSON object, in which those are missing that are not set.
 
 Somebody may have written them who is no version of this project. So each is checked before it is used.
 """
 
 import json
-from dataclasses import asdict, fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import Any
 
-from spark_rowtime.store.base import NEW_STREAM, StreamSettings
+from spark_rowtime.bounds.clock import StreamClock
+from spark_rowtime.bounds.members import Members, SortedMembers
 from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import DAY_MICROS
+
+REJECTED_BYTES = 256 << 20
+"""Default of ``retainRejected``: how many bytes of rejected rows a stream keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """The settings of a stream. Intervals are in microseconds, sizes in bytes."""
+
+    boundsBeforeRows: bool = True
+    maxLag: int | None = None
+    idleTimeout: int | None = None
+    maxAhead: int | None = None
+    retainAge: int | None = None
+    retainBytes: int | None = None
+    retainRejected: int = REJECTED_BYTES
+    location: str | None = None
+    """The URL where trains are that are too large for the database; None: all are in the store."""
+    closed: tuple[str, ...] | None = None
+    """The only producers that may attach; None: anybody may."""
+
+    def clock(self, members: Members | None = None) -> StreamClock:
+        """Returns the clock of a new stream. ``members`` is where it keeps its producers; None: in memory."""
+        return StreamClock(
+            self.boundsBeforeRows, self.maxLag, producers=SortedMembers() if members is None else members
+        )
+
+
+Change = Callable[[StreamSettings], StreamSettings]
+"""Makes other settings of those that a stream has. It may be called again with what it has made."""
+NEW_STREAM = StreamSettings(maxAhead=DAY_MICROS)
+"""The settings of a new stream unless others are given: ``maxAhead`` is a day. Older streams may have none."""
 
 _NUMBERS = dict.fromkeys((field.name for field in fields(StreamSettings)), int)
 _KINDS: dict[str, type] = {**_NUMBERS, "boundsBeforeRows": bool, "location": str, "closed": list}

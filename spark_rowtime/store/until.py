@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from spark_rowtime.bounds.clock import GONE, Status, logged_event
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import DataLostError, InvalidOptionError
-from spark_rowtime.store.base import Head, Position, ReaderInfo, Snapshot
 from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.snapshot import ReaderInfo, Snapshot
 from spark_rowtime.types.timestamps import END, show_micros
 
 

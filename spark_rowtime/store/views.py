@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import origin_values
-from spark_rowtime.store.base import Rejection
+from spark_rowtime.store.commits import Rejection
 
 _TIME = pa.timestamp("us", "UTC")
 REJECTED_COLUMNS = pa.schema(

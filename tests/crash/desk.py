@@ -13,8 +13,9 @@ from spark_rowtime.producer import scheduler
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.position import Position
 from tests.store.streams import SCHEMA, batch
 
 

@@ -19,7 +19,8 @@ from spark_rowtime.spark.output_bound import local_property
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import in_database
-from spark_rowtime.store.base import Commit, Receipt, Staged, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.postgres.objects import InObject
 
 IN_TASK, BEFORE_COMMIT, IN_COMMIT, AFTER_COMMIT = (

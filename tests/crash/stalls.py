@@ -10,8 +10,9 @@ from typing import Any
 import spark_rowtime as rt
 from spark_rowtime.reader.reader import RowReader
 from spark_rowtime.reader.release import release
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.crash.feeds import QUIET, moment
 from tests.crash.small_disk import fill

@@ -10,8 +10,8 @@ import pytest
 
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store import check_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import copy_local, create_local, open_local
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash import writers
 from tests.crash.test_boundaries import chosen, moments
 from tests.crash.victims import KILLED, Victim

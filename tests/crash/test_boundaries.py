@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash import writers
 from tests.crash.tally import Tally
 from tests.crash.victims import KILLED, Victim, how_many

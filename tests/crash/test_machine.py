@@ -15,8 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from spark_rowtime.producer import scheduler
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Position, StreamSettings
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash.desk import Desk, Still, serve
 from tests.crash.tally import FAULTS, Tally
 from tests.crash.victims import Victim, how_many

@@ -11,9 +11,10 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.testing.killed_process import kill_points
 from tests.crash import feeds
 from tests.crash.checks import check_log, numbers

@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import create_local, open_local
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash import outage
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from spark_rowtime.store import local
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import copy_local, create_local, open_local
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.alteration import columns_to_add
 from tests.store.streams import SCHEMA, Writer, place
 

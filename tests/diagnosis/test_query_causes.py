@@ -8,8 +8,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import HOST, READER
 from spark_rowtime.store.query_status import GONE_MICROS
+from spark_rowtime.store.snapshot import HOST, READER
 from spark_rowtime.testing.clock import TestClock
 from spark_rowtime.types.timestamps import to_micros
 from tests.store.streams import Writer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READER
+from spark_rowtime.store.snapshot import READER
 
 PACKAGE = Path(rt.__file__).parent
 READERS = ("diagnosis", "store")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import spark_rowtime as rt
 from spark_rowtime.admin.description import described
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import HOST, READER
+from spark_rowtime.store.snapshot import HOST, READER
 from spark_rowtime.types.json_values import dump
 from tests.store.streams import Writer
 

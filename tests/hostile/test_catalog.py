@@ -14,7 +14,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import READER
+from spark_rowtime.store.snapshot import READER
 from tests.hostile.feeds import TIME
 from tests.streams import opened
 

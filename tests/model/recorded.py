@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from model.traces import AGAIN, DIED, EXPIRED, FENCED, JOINED, LANDED, REPEATED, Event, Step, Trace
 from spark_rowtime.errors import ProducerFencedError
-from spark_rowtime.store.base import Commit, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit
 from tests.store.streams import EMPTY, SECOND, START, WHOLE, Writer, at, seconds
 
 LEASE = 10

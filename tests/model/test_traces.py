@@ -11,10 +11,11 @@ import pytest
 
 from model.traces import JOINED, Trace, admitted, excerpts
 from spark_rowtime.store import create_store, ledger, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Limits
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash import feeds
 from tests.crash.tally import Tally
 from tests.crash.test_writer_kills import WRITERS, killed_one_by_one, new_stream

@@ -17,7 +17,8 @@ import spark_rowtime as rt
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.partition import LEAST_PARTITION_ROWS, PARTITION_ROWS, native_plan, packed
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Slice, StreamSettings
+from spark_rowtime.store.commits import Slice
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.schema import stream_schema
 from tests.postgresserver import PostgresServer
 from tests.spark.test_source import TYPES, VALUES

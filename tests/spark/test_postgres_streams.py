@@ -12,7 +12,7 @@ import spark_rowtime as rt
 from spark_rowtime.reader.release import Release
 from spark_rowtime.spark.partition import plan
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 from tests.postgresserver import PostgresServer
 from tests.spark.query_output import finish, rows_of, table
 from tests.sparksession import wait_for

@@ -24,7 +24,7 @@ from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.sink import DataSourceStreamArrowWriter, RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Staged
+from spark_rowtime.store.commits import Staged
 from spark_rowtime.types.schema import rows_to_batch
 from tests.checkpoints import lose_last_commit
 from tests.spark.query_output import Watched, contents, finish, plain, refused, rows_of, table

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import inline
 from spark_rowtime.store.postgres.background import Background
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.roles import make_database
 from tests.store.sketch import DictStore
 from tests.store.streams import SCHEMA, NewStream

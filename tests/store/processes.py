@@ -10,6 +10,10 @@ ROOT = Path(__file__).parents[2]
 PRELUDE = """
 import os, resource, signal, sys
 from spark_rowtime.store.base import *
+from spark_rowtime.store.commits import *
+from spark_rowtime.store.position import *
+from spark_rowtime.store.settings import *
+from spark_rowtime.store.snapshot import *
 from spark_rowtime.store.local import create_local, open_local
 from tests.store.streams import *
 path = sys.argv[1]

@@ -9,22 +9,14 @@ from spark_rowtime.bounds.clock import COUNTING, Sent, Status
 from spark_rowtime.bounds.members import place
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import span
-from spark_rowtime.store.base import (
-    READS_STREAM,
-    WRITER,
-    Head,
-    ReaderInfo,
-    Rejection,
-    ReportedStatus,
-    Slice,
-    Snapshot,
-    Staged,
-)
+from spark_rowtime.store.commits import Rejection, Slice, Staged
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.retention import never_registered
+from spark_rowtime.store.snapshot import READS_STREAM, WRITER, ReaderInfo, ReportedStatus, Snapshot
 from spark_rowtime.store.steady_clock import machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.timestamps import wall_clock

@@ -9,10 +9,12 @@ from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.bounds.members import COUNTING, place
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Head, Rejected, Staged, StreamSettings
+from spark_rowtime.store.commits import Rejected, Staged
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import batch
 
 Result = TypeVar("Result")

@@ -8,8 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
-from spark_rowtime.store.base import Commit, Position, Receipt, Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Receipt, Rejected
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.schema import rowtime_micros, stream_schema
 from spark_rowtime.types.timestamps import END as END_OF_TIME

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from spark_rowtime.errors import DataLostError, RowtimeError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import Commit, Position, Rejected, Store, StreamSettings
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Rejected
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END
 from tests.store.streams import SCHEMA, at, batch, infos, without_times
 

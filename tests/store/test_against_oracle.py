@@ -20,10 +20,13 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, Position, Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.postgres import inline
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC
 from spark_rowtime.types.timestamps import END as END_OF_TIME
 from tests.store.oracle import END, NOTHING, Oracle
 from tests.store.streams import SCHEMA, SECOND, START, Writer, at, infos, read, seconds

@@ -5,7 +5,8 @@ import pytest
 
 from spark_rowtime.errors import SchemaMismatchError
 from spark_rowtime.store import check_store
-from spark_rowtime.store.base import Commit, Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit, Rejected
 from spark_rowtime.types.alteration import columns_to_add
 from tests.store.streams import EMPTY, WHOLE, NewStream, Opener, Writer, batch, names
 

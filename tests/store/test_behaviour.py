@@ -9,7 +9,7 @@ import pytest
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.errors import InvalidOptionError, ProducerFencedError
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.base import Commit
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.testing.clock import TestClock
 from tests.store.streams import END, NewStream, Writer, at, batch, infos, place, read, seconds
 

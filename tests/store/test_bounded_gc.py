@@ -5,9 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, collector, create_local, open_local
 from spark_rowtime.store.local.removal import PORTION_EVENTS
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, place, read
 

@@ -7,7 +7,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.errors import InvalidOptionError, StreamCompleteError
 from spark_rowtime.store import open_shared_store
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import SECOND, NewStream, Writer, at, batch, infos
 
 DAY = 86400 * SECOND

@@ -10,9 +10,10 @@ import pytest
 from spark_rowtime.bounds.key_floors import KeyChanges
 from spark_rowtime.errors import DataLostError, StoreCorruptError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.store import check_store, copy_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.local import copy as copying
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.types.alteration import columns_to_add
 from tests.store.processes import run, start

@@ -13,9 +13,12 @@ from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.errors import DataLostError, KafkaTopicError, StoreCorruptError
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import check_store, copy_store, create_store, cut_folding, open_store
-from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, READS_UNKNOWN, Position, Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import cuts as local_cuts
 from spark_rowtime.store.local.seal import seal
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, READS_UNKNOWN
 from spark_rowtime.store.until import Limit
 from tests.sparksession import wait_for
 from tests.store.streams import SCHEMA, NewStream, Writer, at

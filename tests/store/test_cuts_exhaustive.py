@@ -18,9 +18,10 @@ from spark_rowtime.bounds import unreached_cuts
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
 from spark_rowtime.store import cut_folding
-from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.ledger import Ledger
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.small_page import Stream, decided
 
 SETTINGS = StreamSettings()

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.reader.reader import RowReader
 from spark_rowtime.reader.release import Release
-from spark_rowtime.store.base import Position, Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import EMPTY, SCHEMA, SECOND, NewStream, Writer, at, infos, place, read, seconds
 
 ARRIVAL, SORTED = Release("arrival"), Release("rowtime")

@@ -20,10 +20,11 @@ import pytest
 
 from spark_rowtime.errors import DataLostError, ProducerFencedError
 from spark_rowtime.store import ledger
-from spark_rowtime.store.base import Commit, Receipt, Staged, StreamSettings
+from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cut, Limits
 from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.small_page import LATE, Stream, decided
 
 LEASE = 1

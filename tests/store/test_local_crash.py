@@ -12,8 +12,9 @@ import pytest
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.kafka.cuts import CutFloors
-from spark_rowtime.store.base import READS_TOPIC, Position
 from spark_rowtime.store.local import LocalStore, check_local, producers
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.snapshot import READS_TOPIC
 from tests.store.processes import run, start
 from tests.store.streams import Writer, at, batch, names, read
 

@@ -19,8 +19,8 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.processes import run
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, at, batch, infos, names, read
 

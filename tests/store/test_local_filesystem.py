@@ -6,9 +6,9 @@ import pytest
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import filesystem
 from spark_rowtime.store.local.filesystem import file_system, require_local_disk
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import SCHEMA
 
 MOUNTS = """

@@ -10,9 +10,9 @@ import pytest
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.reader.release import Release
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import wall_clock
 from tests.store.processes import run, start
 from tests.store.streams import END, SCHEMA, SECOND, Writer, batch, infos, names, place, read

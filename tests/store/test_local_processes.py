@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from spark_rowtime.errors import ProducerFencedError
-from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.position import Position
 from tests.store.processes import run, start
 from tests.store.streams import EMPTY, Writer, infos, read, seconds
 

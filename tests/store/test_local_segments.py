@@ -12,9 +12,10 @@ import pytest
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import copy_store
-from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
 from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.until import Limit
 from spark_rowtime.types.schema import stream_schema
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, batch, read

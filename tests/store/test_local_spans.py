@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.local.catalog import TABLES
 from spark_rowtime.store.local.index_check import slices_between
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.timestamps import LARGEST
 from tests.store.catalogs import MemoryCatalog

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 from spark_rowtime.cli import main
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store import adopt_location, check_store, create_store, delete_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.postgres.objects import OWNER_OBJECT
 from spark_rowtime.store.postgres.owner import KEPT_MARKS
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.postgresserver import PostgresServer
 from tests.replica import PRIMARY, Replica

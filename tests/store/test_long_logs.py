@@ -6,9 +6,9 @@ from typing import Any
 
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.local.sweep import NamedSegments
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import SCHEMA, Writer
 from tests.store.test_many_producers import steps
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 from spark_rowtime.errors import DataLostError
-from spark_rowtime.store.base import Commit, KeyChanges, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.types.timestamps import END
 from tests.store.streams import NewStream, Writer, at, infos, read
 

@@ -9,8 +9,10 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
-from spark_rowtime.store.base import FORGET_MICROS, Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore, check_local, create_local, open_local, producers
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import FORGET_MICROS
 from spark_rowtime.store.steady_clock import Reading, machine_reading
 from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, infos, read
 

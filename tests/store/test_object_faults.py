@@ -11,8 +11,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import file_system, inline
+from spark_rowtime.store.settings import StreamSettings
 from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer
 from tests.s3server import BUCKET, KEY, SECRET, S3Server

@@ -15,10 +15,11 @@ import pytest
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import check_store, copy_store, create_store, delete_store, open_carried, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.postgres.file_system import file_system
 from spark_rowtime.store.postgres.objects import OBJECT_BYTES, SCHEMA_OBJECT, InObject
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer

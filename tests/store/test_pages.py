@@ -12,10 +12,13 @@ from spark_rowtime.bounds.clock import Idled, Joined, Left, Sent, Status
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.members import COUNTING, ProducerClock, SortedMembers, place
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.store.base import WRITER, Head, Rejected, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.ledger import _PageMembers
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.record import ProducerRecord, overdue
+from spark_rowtime.store.snapshot import WRITER
 from tests.store.streams import SECOND, NewStream, at, batch, infos, seconds
 
 Result = TypeVar("Result")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.store import check_store, copy_store, create_store, list_stores, open_store, rename_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import inline
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.alteration import columns_to_add
 from tests.crash.writers import story
 from tests.postgres14 import server_of_14

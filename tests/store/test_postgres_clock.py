@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import SCHEMA, Writer, infos, read
 
 DAY_SECONDS, LEASE_MICROS = 86_400, 60_000_000

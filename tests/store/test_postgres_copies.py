@@ -15,10 +15,10 @@ from spark_rowtime.store import (
     open_store,
     rename_store,
 )
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.tables import HISTORY
+from spark_rowtime.store.settings import StreamSettings
 from tests.crash.victims import KILLED, Victim
 from tests.postgresserver import PostgresServer
 from tests.store.interrupted_copy import copied_until

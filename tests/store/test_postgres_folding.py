@@ -13,10 +13,11 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import cut_folding, open_store
-from spark_rowtime.store.base import READS_TOPIC, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import readers as local_readers
 from spark_rowtime.store.postgres import registrations, waited_for
 from spark_rowtime.store.postgres.removal import Collector
+from spark_rowtime.store.snapshot import READS_TOPIC
 from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
 from tests.store.roles import SCHEMA

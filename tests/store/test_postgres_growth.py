@@ -8,9 +8,9 @@ import psycopg.sql
 import pytest
 
 from spark_rowtime.store import create_store, open_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import log, records, removal, trains
 from spark_rowtime.store.postgres.connection import SETTINGS, Statement
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, START, Writer, at, place
 

@@ -11,7 +11,7 @@ import pytest
 import spark_rowtime.store as stores
 from spark_rowtime.errors import SinkClosedError
 from spark_rowtime.store import create_store, delete_store, open_kept_store, open_store
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.forking import ended, forked
 from tests.store.streams import SCHEMA

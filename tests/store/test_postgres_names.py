@@ -10,7 +10,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import StreamSettings
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer, read
 from tests.thief import thief

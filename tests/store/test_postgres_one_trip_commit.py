@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from spark_rowtime.errors import ProducerFencedError, RowtimeAheadError, RowtimeError
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import Commit, StreamSettings
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.postgres import one_trip_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import wall_clock
 from tests.store.streams import SCHEMA, SECOND, START, Writer, at, batch, infos, read, seconds, without_times
 

@@ -10,7 +10,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
-from spark_rowtime.store.base import HOST, READER, READS_TOPIC, WRITER, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.snapshot import HOST, READER, READS_TOPIC, WRITER
 from tests.postgresserver import PostgresServer
 from tests.store.roles import SCHEMA, make_database, row_security, run
 from tests.store.streams import place

@@ -10,10 +10,11 @@ import pytest
 
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.postgres import removal
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.postgres.removal import PORTION_BYTES, PORTION_EVENTS
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import EMPTY, SCHEMA, START, WHOLE, Writer, batch, place, read
 

@@ -12,8 +12,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_shared_store, open_store, rename_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import CLIENT, SERVER_GONE_SECONDS, WAIT_SECONDS
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import to_interval, wall_clock
 from tests.postgresserver import PostgresServer
 from tests.store.gate import REFUSING, SILENT, Gate

@@ -11,11 +11,12 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, copy_store, create_store, open_store
-from spark_rowtime.store.base import Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.postgres import eras, snapshot
 from spark_rowtime.store.postgres.connection import SETTINGS
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.one_trip_commit import call
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer, at, read
 

@@ -14,9 +14,10 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import Rejected, StreamSettings
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.standstill import EXECUTE, QUERY, SYNC, Standstill, Stop
 from tests.store.streams import SCHEMA, Writer, batch, place

@@ -7,8 +7,8 @@ import pytest
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store import check_store, create_store, delete_store, list_stores, open_store, rename_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres import prefetch, trains
+from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, place, read, seconds
 

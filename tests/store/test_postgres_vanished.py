@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.store import check_store, create_store, open_store
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import ANSWER_SECONDS, SERVER_GONE_SECONDS, WAIT_SECONDS
+from spark_rowtime.store.settings import StreamSettings
 from tests.cluster.machines import Machine, Network
 from tests.postgresserver import PostgresServer, required_programs
 from tests.store.streams import SCHEMA, Writer

@@ -15,7 +15,7 @@ ATTACKS = """
 import sys
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 with rt.openReader(sys.argv[1], name="alerts") as reader:
     reader.read()
 with open_store(sys.argv[1]) as store:

@@ -6,7 +6,7 @@ import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store import check_store
-from spark_rowtime.store.base import Rejected, rejects_only
+from spark_rowtime.store.commits import Rejected, rejects_only
 from spark_rowtime.store.local import LocalStore
 from tests.store.streams import NewStream, Writer, at, batch, seconds
 

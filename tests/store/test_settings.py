@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local.seal import crc, seal
-from spark_rowtime.store.settings import settings_of, settings_text
+from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 
 STRANGE = [
     *("[]", "7", "null", '"x"', "{", "[" * 100_000, '{"maxAhead": "1"}', '{"maxAhead": -1}', '{"maxAhead": 1.5}'),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.local.collector import LIMIT_PORTIONS
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import EMPTY, SCHEMA, SECOND, Writer
 from tests.store.test_bounded_gc import long_log

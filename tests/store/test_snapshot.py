@@ -10,8 +10,9 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.topic_cut import CutBound, TopicCut, merged
-from spark_rowtime.store.base import WRITER, Snapshot, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.snapshot import WRITER, Snapshot
 from tests.store.processes import start
 from tests.store.streams import NewStream, Writer, at, place
 

@@ -7,7 +7,8 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import check_store, open_store
-from spark_rowtime.store.base import FORGET_STATUS_MICROS, HOST, READER, WRITER, Store
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.snapshot import FORGET_STATUS_MICROS, HOST, READER, WRITER
 from spark_rowtime.testing.clock import TestClock
 from tests.store.streams import NewStream, Writer, infos
 

@@ -13,8 +13,11 @@ from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store import check_store, copy_store, open_store
-from spark_rowtime.store.base import FORGET_MICROS, WRITER, ProducerRecord, Store, StreamSettings
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.memory import STREAMS, MemoryStore
+from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import FORGET_MICROS, WRITER
 from spark_rowtime.store.until import Limit
 from tests.store.streams import END_OF_TIME, SCHEMA, SECOND, NewStream, Writer, at, infos, place, read, seconds
 from tests.store.test_copy import beside

@@ -17,7 +17,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.cli.streams import lines_of
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 

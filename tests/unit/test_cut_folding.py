@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
-from spark_rowtime.store.base import READS_STREAM, READS_TOPIC, READS_UNKNOWN, Position, ReaderInfo
 from spark_rowtime.store.cut_folding import FOLD_EVENTS, fold_due, folded, passed, reached_by_all
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, READS_UNKNOWN, ReaderInfo
 
 STEPS = st.lists(
     st.tuples(

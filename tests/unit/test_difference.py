@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import rows_between
+from spark_rowtime.store.position import Position
 
 START = Position(0, 0, None)
 

@@ -15,7 +15,7 @@ from spark_rowtime.bounds.train import Timed
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.staging import SMALL_BATCH_ROWS
 from spark_rowtime.store import STREAMS, open_store
-from spark_rowtime.store.base import Rejected
+from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 from spark_rowtime.types.timestamps import from_micros

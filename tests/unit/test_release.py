@@ -21,7 +21,7 @@ from spark_rowtime.reader.release import (
     start_bound,
 )
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import to_micros
 from tests.store.streams import infos

@@ -10,7 +10,7 @@ from unit_support import accepted, new_sink, new_stream, row, us, when
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Position
+from spark_rowtime.store.position import Position
 
 
 def test_rows_come_in_every_form(path):

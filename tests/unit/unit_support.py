@@ -90,7 +90,7 @@ def accepted(path: str) -> list[str]:
 
 
 def whole_log(store):
-    from spark_rowtime.store.base import Position
+    from spark_rowtime.store.position import Position
 
     return Position(0, None, None), Position(store.head().seq, None, None)
 

@@ -6,8 +6,8 @@ from spark_rowtime.drain.properties import bound_in
 from spark_rowtime.drain.tables.delta import DeltaTable
 from spark_rowtime.drain.tables.iceberg import IcebergTable
 from spark_rowtime.drain.tables.reach import DELTA
-from spark_rowtime.store.base import WRITER, ReportedStatus
 from spark_rowtime.store.query_status import QueryStatus
+from spark_rowtime.store.snapshot import WRITER, ReportedStatus
 
 
 @dataclass(frozen=True)

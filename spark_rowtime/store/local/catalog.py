@@ -15,12 +15,11 @@ from typing import Any, cast
 import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.forks import close_before_forks, no_fork
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
 from spark_rowtime.store.local.reading import Copied, connect_to_read, is_stale, may_write
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
-from spark_rowtime.store.settings import settings_of, settings_text
+from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 
 CATALOG, LOG = f"{CATALOGS}db", f"{CATALOGS}db-wal"
 BUSY_TIMEOUT = 10.0

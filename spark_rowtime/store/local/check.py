@@ -12,7 +12,6 @@ from spark_rowtime.bounds.clock import KINDS, logged_event
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
@@ -21,6 +20,7 @@ from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location, SegmentReader
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.report import Report
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.widths import width_class
 
 RANGE_EVENTS = 10_000

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import cut_folding
-from spark_rowtime.store.base import FORGET_MICROS, Collected, Position, Staged, Store, StreamSettings
+from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.cut_folding import fold_due, passed, reached_by_all
 from spark_rowtime.store.local import cuts, producers, readers
 from spark_rowtime.store.local.catalog import Catalog
@@ -29,7 +30,10 @@ from spark_rowtime.store.local.removal import (
 )
 from spark_rowtime.store.local.segment import FULL_SEGMENT_BYTES
 from spark_rowtime.store.local.sweep import PORTION_FILES, NamedSegments, forgotten, remove_files
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.retention import needs
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import FORGET_MICROS, Collected
 
 LOG = logging.getLogger(__name__)
 LIMIT_PORTIONS = 8

@@ -12,7 +12,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store.base import WRITER
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
@@ -22,6 +21,7 @@ from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
 from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.snapshot import WRITER
 from spark_rowtime.store.steady_clock import machine_reading
 from spark_rowtime.types.short_repr import short_repr
 

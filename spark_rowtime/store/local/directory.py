@@ -13,7 +13,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import (
@@ -30,6 +29,7 @@ from spark_rowtime.store.local.folders import FREE, SEGMENTS
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading, machine_reading
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.timestamps import wall_clock

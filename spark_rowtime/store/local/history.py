@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import Staged
+from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.history import (
     History,

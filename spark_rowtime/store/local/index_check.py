@@ -1,10 +1,11 @@
 """Finds trains by the index of their spans, and checks that it is whole: no checksum shows a missing entry."""
 
-from spark_rowtime.store.base import Position, Slice
+from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import ends
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
 _NOT_INDEXED = (

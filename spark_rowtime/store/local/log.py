@@ -1,10 +1,11 @@
 """The log of a stream in its catalog: the events in commit order."""
 
 from spark_rowtime.bounds.clock import Event, Sent, logged_event
-from spark_rowtime.store.base import Head, Staged
+from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.short_repr import short_repr

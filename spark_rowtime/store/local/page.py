@@ -8,15 +8,18 @@ from spark_rowtime.bounds.clock import Event, ProducerClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import WRITER, Head, Rejected, Staged, StreamSettings
+from spark_rowtime.store.commits import Rejected, Staged
 from spark_rowtime.store.local import cuts, key_floors, producers, rejections, statuses
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.producers import Stored
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import marked
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import WRITER
 
 
 class LocalPage(Page):

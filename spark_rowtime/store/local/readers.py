@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from spark_rowtime.store.base import READS_COPIED, READS_UNKNOWN, Position, ReaderInfo
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.retention import HELD_MICROS
+from spark_rowtime.store.snapshot import READS_COPIED, READS_UNKNOWN, ReaderInfo
 
 _ALL = "SELECT name, seq, cut, seen, reads, seal FROM readers ORDER BY name"
 _KEEP = "INSERT OR REPLACE INTO readers (name, seq, cut, seen, reads, seal) VALUES (?, ?, ?, ?, ?, ?)"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from spark_rowtime.store.base import Position
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
+from spark_rowtime.store.position import Position
 
 PORTION_EVENTS = 1000
 """How many events one transaction removes at most. This takes a few milliseconds."""

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from spark_rowtime.store.base import Snapshot
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.raised import moved
 from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.snapshot import Snapshot
 
 
 def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full: bool) -> Snapshot:

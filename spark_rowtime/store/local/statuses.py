@@ -1,8 +1,8 @@
 """The statuses in the catalog: what queries and hosts of adapters last reported about themselves."""
 
-from spark_rowtime.store.base import FORGET_STATUS_MICROS, WRITER, ReportedStatus
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.snapshot import FORGET_STATUS_MICROS, WRITER, ReportedStatus
 
 _COLUMNS = "SELECT role, name, seen, content, seal FROM accounts"
 

@@ -15,21 +15,7 @@ from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import interrupted
-from spark_rowtime.store.base import (
-    READER,
-    READS_STREAM,
-    Change,
-    Collected,
-    Commit,
-    Head,
-    Position,
-    Receipt,
-    Rejection,
-    Slice,
-    Snapshot,
-    Staged,
-    Summary,
-)
+from spark_rowtime.store.commits import Commit, Receipt, Rejection, Slice, Staged
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Result, Sharers
@@ -47,8 +33,11 @@ from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone, unsynced
+from spark_rowtime.store.settings import Change
+from spark_rowtime.store.snapshot import READER, READS_STREAM, Collected, Snapshot, Summary
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from spark_rowtime.store.base import Commit
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.limits import Cuts
 from spark_rowtime.store.postgres import rejections, trains
 from spark_rowtime.store.postgres.inline import Inline

@@ -16,7 +16,6 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
@@ -30,7 +29,7 @@ from spark_rowtime.store.postgres.stream_locks import lock_stream
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
-from spark_rowtime.store.settings import settings_of, settings_text
+from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.short_repr import short_error, short_repr
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store.base import Slice, Snapshot, Staged, StreamSettings
+from spark_rowtime.store.commits import Slice, Staged
 from spark_rowtime.store.history import (
     History,
     KeptRejection,
@@ -32,6 +32,8 @@ from spark_rowtime.store.postgres.snapshot import Reader
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.postgres.tables import lock_tables
 from spark_rowtime.store.postgres.uptime import moment
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import Snapshot
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256

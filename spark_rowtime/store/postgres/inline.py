@@ -7,7 +7,7 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError
-from spark_rowtime.store.base import Slice, Staged
+from spark_rowtime.store.commits import Slice, Staged
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.objects import OBJECT_BYTES, InObject, Objects
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from spark_rowtime.bounds.clock import Event, Sent
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
-from spark_rowtime.store.base import Head, Staged
+from spark_rowtime.store.commits import Staged
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from spark_rowtime.store.base import Head
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.steady_clock import Reading
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spark_rowtime.store.base import Slice, Staged
+from spark_rowtime.store.commits import Slice, Staged
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.objects import InObject
 from spark_rowtime.store.postgres.stream_locks import unread

@@ -8,10 +8,11 @@ makes it as :mod:`spark_rowtime.store.ledger` would. Otherwise it does nothing, 
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from spark_rowtime.store.base import Commit, Receipt, Staged, StreamSettings
+from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.postgres.eras import ERA_COMMITS, ERA_PRODUCERS
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.trains import PART_BYTES
+from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.timestamps import END

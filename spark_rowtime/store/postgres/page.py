@@ -9,14 +9,17 @@ from spark_rowtime.bounds.clock import Event, ProducerClock
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
-from spark_rowtime.store.base import WRITER, Head, Rejected, Staged, StreamSettings
+from spark_rowtime.store.commits import Rejected, Staged
 from spark_rowtime.store.page import Page
+from spark_rowtime.store.position import Head
 from spark_rowtime.store.postgres import cuts, key_floors, log, named_objects, records, rejections, trains
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.records import Stored
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import marked
+from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.snapshot import WRITER
 
 Rows = list[tuple[Any, ...]]
 _SET_STATUS = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spark_rowtime.store.base import Slice
+from spark_rowtime.store.commits import Slice
 
 PREFETCH_BYTES, PREFETCH_TRAINS = 4 << 20, 256
 """How many bytes, and how many trains, one round trip reads beyond the train that is asked for."""

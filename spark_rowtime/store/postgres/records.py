@@ -6,12 +6,12 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.clock import ProducerClock, Status
-from spark_rowtime.store.base import StreamSettings
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.eras import OF_MEMBERS
 from spark_rowtime.store.postgres.log_state import NEWEST
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.settings import StreamSettings
 
 PRODUCER_COLUMNS = (
     "name, status, floor, lease, seen, sent, let_go, epoch, accepted, rejected, number, checkpoint, declaration, "

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from spark_rowtime.store.base import FORGET_STATUS_MICROS, READS_COPIED, Position, ReaderInfo
+from spark_rowtime.store.position import Position
+from spark_rowtime.store.snapshot import FORGET_STATUS_MICROS, READS_COPIED, ReaderInfo
 from spark_rowtime.types.timestamps import END
 
 MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.store import rejection_rules as rules
-from spark_rowtime.store.base import Rejected, Rejection
+from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import COPIED

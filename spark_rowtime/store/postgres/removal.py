@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import cut_folding
-from spark_rowtime.store.base import FORGET_MICROS, Collected, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.cut_folding import fold_due, reached_by_all
 from spark_rowtime.store.postgres import cuts, named_objects, registrations
 from spark_rowtime.store.postgres.background import Background
@@ -18,6 +18,7 @@ from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.stream_locks import no_registration, unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.waited_for import Needed, foldable, last_before, needed, readers_of_cuts
+from spark_rowtime.store.snapshot import FORGET_MICROS, Collected
 
 LOG = logging.getLogger(__name__)
 PORTION_EVENTS = 1000

@@ -7,12 +7,13 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 
-from spark_rowtime.store.base import ReportedStatus, Snapshot, Store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.postgres import cuts, key_floors, log, log_state, records, registrations
 from spark_rowtime.store.postgres.connection import Statement, gone, run
 from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.uptime import Moment
 from spark_rowtime.store.settings import settings_of
+from spark_rowtime.store.snapshot import ReportedStatus, Snapshot
 from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.types.timestamps import MINUTE_MICROS
 

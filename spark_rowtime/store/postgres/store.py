@@ -19,25 +19,11 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
 )
 from spark_rowtime.store import rejection_rules
-from spark_rowtime.store.base import (
-    READS_STREAM,
-    Change,
-    Collected,
-    Commit,
-    Head,
-    Position,
-    Receipt,
-    Rejected,
-    Rejection,
-    Slice,
-    Snapshot,
-    Staged,
-    StreamSettings,
-    Summary,
-)
+from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.postgres import (
     contents,
     copies,
@@ -67,7 +53,8 @@ from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
-from spark_rowtime.store.settings import settings_of, settings_text
+from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
+from spark_rowtime.store.snapshot import READS_STREAM, Collected, Snapshot, Summary
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
 from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.alteration import altered

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from spark_rowtime.store.base import Position, Slice, Staged
+from spark_rowtime.store.commits import Slice, Staged
+from spark_rowtime.store.position import Position
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.inline import Inline

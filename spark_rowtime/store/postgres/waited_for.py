@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from spark_rowtime.store.base import Head, Position, ReaderInfo
 from spark_rowtime.store.cut_folding import passed
 from spark_rowtime.store.difference import between
+from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.postgres import registrations
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import HELD_MICROS, needs
+from spark_rowtime.store.snapshot import ReaderInfo
 
 _AFTER_ALL = Position(1 << 60, None, None)
 _BEFORE = (

@@ -1,0 +1,25 @@
+"""Position and Head: a place in the log of a stream, and what the log is up to there."""
+
+from typing import NamedTuple
+
+
+class Position(NamedTuple):
+    """A reader's position in the log. Times are in microseconds. No coordinate ever decreases.
+
+    The reader has read those rows of the trains up to ``seq`` whose rowtime is below ``cut``; if
+    ``cut`` is None, it has read all rows of these trains. ``floor`` is the least rowtime that the
+    reader may still receive; None if nothing is promised.
+    """
+
+    seq: int
+    cut: int | None
+    floor: int | None
+
+
+class Head(NamedTuple):
+    """The log at one ``seq``: the stream's floor, and the largest rowtime and the number of rows up to there."""
+
+    seq: int
+    floor: int | None
+    largest: int | None
+    rows: int
