@@ -10,6 +10,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka import positions
+from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.drain.kafka.positions import KeptPosition, Positions
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.topics import Part, TopicState
@@ -68,6 +69,8 @@ class Brokers:
     def make(self, name: str, partitions: int, settings: Any) -> None:
         self.made.append((name, partitions, settings["cleanup.policy"]))
         self.policy = "compact"
+
+    is_end = Cluster.is_end
 
     def reader(self) -> Any:
         return self
