@@ -70,11 +70,12 @@ def test_a_start_that_fails_is_told_with_exit_code_and_last_words(tmp_path: Path
 
 
 def test_a_server_is_started_again_on_its_port(tmp_path: Path, port: KeptPort) -> None:
+    """It listens before it says so: killed in between, it would have answered and said nothing."""
     server = ServerProcess("Python's server", tmp_path / "log")
-    for _ in range(2):
-        server.start([sys.executable, "-u", "-m", "http.server", "-b", HERE, port], lambda: _answers(port))
+    command = [sys.executable, "-u", "-m", "http.server", "-b", HERE, port]
+    for started in (1, 2):
+        server.start(command, lambda n=started: _answers(port) and server.log().count("Serving HTTP") == n)
         assert server.end(signal.SIGKILL) == -signal.SIGKILL
-    assert server.log().count("Serving HTTP") == 2
 
 
 def test_no_test_takes_a_port_that_was_free_a_moment_ago() -> None:
