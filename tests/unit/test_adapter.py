@@ -339,7 +339,7 @@ def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capf
 def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
     rt.createStream(orders, SCHEMA)
     code = (
-        "import sys; from spark_rowtime.adapter.process import AdapterProcess, spawn\n"
+        "import sys; from spark_rowtime.adapter.process import AdapterProcess\n"
         f"print(AdapterProcess('sample_feed:Endless', {orders!r}).pid, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
