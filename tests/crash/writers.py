@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import count
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,8 +83,12 @@ def again(store: Store) -> None:
 
 
 def open_still(path: str, durability: str = "process") -> Store:
-    """The stream at ``path`` with a wall clock that stands still, and segments that are full at once."""
+    """The stream at ``path`` with a clock that stands still, and segments that are full at once.
+
+    So the same lines are run each time, also where a process stands still for a while.
+    """
     store = open_local(path, durability, now=lambda: 0)
+    store._looked_at, local.store.REMOVED_SECONDS = -inf, inf  # it looks for removed segments once
     store._writer._full = 1
     return store
 

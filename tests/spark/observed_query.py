@@ -35,6 +35,7 @@ class Observed:
         self.frame, self.mode, self.checkpoint = frame, mode, folder / "checkpoint"
         self.batches: dict[int, list[tuple[Any, ...]]] = {}
         self.promises: dict[int, dict[str, str]] = {}
+        self._told = set[int]()
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         self.batches[batch] = sorted((clock(tuple(row)) for row in frame.collect()), key=str)
@@ -50,10 +51,11 @@ class Observed:
         self.query.stop()
 
     def step(self) -> list[tuple[Any, ...]]:
-        """Waits until all available data is processed; returns the rows of the batches that were run."""
-        before = set(self.batches)
+        """Waits until all available data is processed; returns the rows of the batches that no step has returned."""
         self.query.processAllAvailable()
-        return [row for batch in sorted(set(self.batches) - before) for row in self.batches[batch]]
+        new = sorted(self.batches.keys() - self._told)
+        self._told.update(new)
+        return [row for batch in new for row in self.batches[batch]]
 
     @property
     def promised(self) -> dict[str, str]:
@@ -76,6 +78,7 @@ class Observed:
         batch = self.last
         lose_commit(self.checkpoint, batch)
         self.batches.pop(batch, None)
+        self._told.discard(batch)
         return batch
 
 

@@ -9,6 +9,7 @@ from spark_rowtime.store.local import LocalStore, collector, create_local, open_
 from spark_rowtime.store.local.removal import PORTION_EVENTS
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
+from tests.sparksession import wait_for
 from tests.store.streams import SCHEMA, SECOND, NewStream, Writer, place, read
 
 Open = Callable[..., LocalStore]
@@ -46,7 +47,7 @@ def test_another_producer_commits_between_the_portions(open_here: Open) -> None:
 
 
 def test_flushes_land_while_a_gc_goes_on(open_here: Open) -> None:
-    """Really, in two threads with a connection each."""
+    """Really, in two threads with a connection each. The gc waits at each tenth of its commits until one has landed."""
     store, landed, done = open_here(), [0], threading.Event()
     long_log(store, 100_000)
     other = Writer(open_here(), "other")
@@ -56,14 +57,25 @@ def test_flushes_land_while_a_gc_goes_on(open_here: Open) -> None:
             other.send([5], floor=3)
             landed[0] += 1
 
+    execute, commits = store._catalog.execute, [0]
+
+    def waiting(sql: str, values: Any = ()) -> Any:
+        found = execute(sql, values)
+        commits[0] += sql == "COMMIT"
+        if sql == "COMMIT" and commits[0] % 10 == 0:
+            seen = landed[0]
+            wait_for(lambda: landed[0] > seen, "a flush beside the gc")
+        return found
+
+    store._catalog.execute = waiting
     thread = threading.Thread(target=flush)
     thread.start()
-    before = landed[0]
-    assert store.gc(age=0).rows >= 100_000
-    during = landed[0] - before
-    done.set()
-    thread.join()
-    assert during > 10
+    try:
+        assert store.gc(age=0).rows >= 100_000
+    finally:
+        done.set()
+        thread.join()
+    assert commits[0] >= 100
 
 
 def test_a_reader_that_registers_in_the_midst_of_it_keeps_what_it_needs(open_here: Open) -> None:

@@ -25,8 +25,9 @@ def test_a_lease_does_not_count_the_time_in_which_the_catalog_was_locked(open_he
     time, asked = [0], threading.Event()
 
     def steady() -> Reading:
+        reading = Reading("boot", time[0])
         asked.set()
-        return Reading("boot", time[0])
+        return reading
 
     writer, later = (open_here(steady=steady, now=lambda: 0, busy_timeout=60) for _ in "ab")
     quiet, busy = Writer(writer, "quiet", lease=LEASE), Writer(writer, "busy")

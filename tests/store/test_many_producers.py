@@ -36,7 +36,7 @@ def steps(store: LocalStore, call: Callable[[], Any]) -> int:
 def beside(path: str, others: int) -> dict[str, int]:
     """What the calls of one producer, of another process and of a query's poll cost beside ``others``."""
     create_local(path, SCHEMA, StreamSettings(idleTimeout=3600 * SECOND, maxLag=3600 * SECOND))
-    store, elsewhere = open_local(path), open_local(path)
+    store, elsewhere = (open_local(path, steady=lambda: Reading("boot", 1)) for _ in range(2))
     for number in range(others):
         Writer(store, f"other {number}", lease=LEASE)
         Writer(store, f"gone {number}").leave()

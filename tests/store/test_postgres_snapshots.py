@@ -1,5 +1,6 @@
 """A transaction of somebody else that stays open: the server keeps old versions of rows, which commits do not walk."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ def test_describe_names_a_transaction_that_is_open_for_long(
         assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)
         monkeypatch.setattr(snapshot, "OPEN_MICROS", 0)
         said = CliRunner().invoke(main, ["describe", store.path]).output
-        assert "warning   a transaction in the database has been open for 0 s" in said
+        assert re.search(r"warning   a transaction in the database has been open for \d+ s", said)
         assert f"pg_terminate_backend({other.info.backend_pid})" in said
     assert not any("somebody" in text for text in rt.describeStream(store.path).openTransactions)
 

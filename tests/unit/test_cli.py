@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_create_and_describe(orders: str) -> None:
     assert f" clock held by {nobody} " in said
     assert " columns rowtime timestamp[us, tz=UTC] not null, ticker string, price double " in said
     assert " bound 2006-09-11T12:05:00Z: no later row is before that " in said
-    assert " shop left 2006-09-11T12:05:00Z 2 0 0 s" in said
+    assert re.search(r" shop left 2006-09-11T12:05:00Z 2 0 \d+ s", said)
 
 
 def test_errors_are_one_message(orders: str) -> None:
