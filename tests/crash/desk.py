@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.producer import scheduler
+from spark_rowtime.producer import scheduler, unclosed
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.release import Release
 from spark_rowtime.store import open_store
@@ -162,6 +162,7 @@ class ForkingDesk(Desk):
 
 def serve(pipe: Any, path: str, time: int) -> None:
     """Runs a desk at a stream, which executes the commands from the pipe."""
+    unclosed.PATIENCE_SECONDS = 600  # a pause of the machine must not change the order of what is done
     scheduler.Timer = Still
     desk = ForkingDesk(lambda: open_store(path), time)
     while True:

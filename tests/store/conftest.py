@@ -11,7 +11,7 @@ from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore, create_local, open_local
 from spark_rowtime.store.memory import STREAMS
-from spark_rowtime.store.postgres import inline
+from spark_rowtime.store.postgres import connection, inline
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.settings import StreamSettings
 from tests.store.roles import make_database
@@ -92,6 +92,23 @@ def attacker(postgres: Any, database: str) -> Iterator[Any]:
     """A connection of the reader bob."""
     with postgres.connect(user=f"reader_bob_{database}", database=database) as connection:
         yield connection
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients wait minutes for a lock: on a busy machine, who has it may need more than the usual seconds."""
+    settings = connection.SETTINGS.replace(f"lock_timeout = '{connection.WAIT_SECONDS}s'", "lock_timeout = '300s'")
+    assert settings != connection.SETTINGS
+    monkeypatch.setattr(connection, "SETTINGS", settings)
+
+
+@pytest.fixture
+def stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients may stand still within a transaction for minutes: the test ends that."""
+    still = f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'"
+    settings = connection.SETTINGS.replace(still, still.replace(f"{connection.STILL_SECONDS}s", "300s"))
+    assert settings != connection.SETTINGS
+    monkeypatch.setattr(connection, "SETTINGS", settings)
 
 
 @pytest.fixture

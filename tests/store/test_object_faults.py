@@ -25,10 +25,11 @@ from tests.streams import QUIET
 SCHEMA = "rowtime TIMESTAMP NOT NULL, text STRING"
 TEXT = "a" * 50_000
 """Two rows with this text are an object, one is none."""
-TIMEOUT_SECONDS = 1
+TIMEOUT_SECONDS = 5
+"""Longer than the server of the tests stands still on a busy machine."""
 PATIENT_SECONDS = 60
 """Longer than what others do meanwhile; the test ends the wait."""
-LONGEST_SECONDS = 20
+LONGEST_SECONDS = 120
 """A call gives up in this time."""
 
 
@@ -179,13 +180,13 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
             sink.flush()
             took.append(time.monotonic() - started)
     assert sorted(took)[-2] < TIMEOUT_SECONDS  # a busy machine may hold up one of them
+    for thread in threading.enumerate():
+        if thread.name.startswith("rowtime retention"):  # it would go on to remove them, too
+            thread.join()
     assert "Old rows or cuts of" in caplog.text
     assert SECRET not in caplog.text
     with open_store(path) as store:
         assert store.horizon().rows > (8 if mode == REFUSING else 1)  # one removal goes on at a time
-        for thread in threading.enumerate():
-            if thread.name.startswith("rowtime retention"):  # it would go on to remove them, too
-                thread.join()
         gate.turn(OPEN)
         assert len(store.objects.sizes()) == 4
         assert store.gc().files == 4

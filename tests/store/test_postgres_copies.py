@@ -21,12 +21,17 @@ from spark_rowtime.store.postgres.tables import HISTORY
 from spark_rowtime.store.settings import StreamSettings
 from tests.crash.victims import KILLED, Victim
 from tests.postgresserver import PostgresServer
+from tests.sparksession import wait_for
 from tests.store.interrupted_copy import copied_until
 from tests.store.streams import SCHEMA, Writer, read
 
 ROWS = range(5000)
 """Enough for an object."""
-_OPEN = "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() AND state <> 'idle'"
+_OTHERS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend'"
+)
+_OPEN = f"{_OTHERS} AND state <> 'idle'"
 
 
 @pytest.fixture
@@ -174,12 +179,11 @@ def rows_of_copies(postgres: PostgresServer, database: str) -> int:
 
 def until_alone(postgres: PostgresServer, database: str) -> None:
     """Waits until the server has seen that its client was killed."""
-    clients = f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid()"
-    until(lambda: postgres.execute(clients) == [])
+    until(lambda: postgres.execute(_OTHERS.format(database)) == [(0,)])
 
 
 def until(found: Any) -> None:
-    assert any(found() for _ in range(10_000))
+    wait_for(found, "the server")
 
 
 def test_retention_leaves_a_copy_and_a_check_what_they_read(

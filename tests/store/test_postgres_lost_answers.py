@@ -16,6 +16,7 @@ from tests.postgresserver import PostgresServer
 from tests.store.gate import OPEN, Gate
 from tests.store.streams import lock_gate
 
+pytestmark = pytest.mark.usefixtures("patient")
 ATTEMPTS = 2
 """How often a call tries to commit."""
 _WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted"
@@ -36,10 +37,10 @@ def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresS
         for attempt in range(1, ATTEMPTS + 1):
             until_waiting(other, attempt, lost, errors)
             cut(store)
-        lost.join(30)
+        lost.join(300)
         last = started(lambda: errors.append(raised(lambda: send_on(sink))))
         until_waiting(other, ATTEMPTS + 1, last, errors)
-    last.join(30)
+    last.join(300)
     assert [type(error) for error in errors] == [rt.StoreUnavailableError, type(None)]
     sink.close()
     with rt.openReader(path, order="arrival") as reader:
@@ -91,7 +92,7 @@ def test_a_copy_and_a_new_column_that_landed_are_there(
         until_waiting(other, 1, thread, errors)
         far.turn(OPEN)  # ends the connections
         until_waiting(other, 2, thread, errors)
-    thread.join(30)
+    thread.join(300)
     assert errors == [None]
     assert check_store(path).damage == []
     assert rt.describeStream(path).rows == (call == "copy")

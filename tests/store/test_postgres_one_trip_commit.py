@@ -117,6 +117,7 @@ def test_who_was_taken_over_is_fenced(open_here: Open, outcomes: list[bool]) -> 
     assert outcomes == [True, False]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 def test_a_transaction_that_has_not_taken_the_gate(
     open_here: Open, outcomes: list[bool], postgres: Any, end: str
@@ -133,7 +134,7 @@ def test_a_transaction_that_has_not_taken_the_gate(
         while not postgres.execute("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
             assert thread.is_alive()
         other.execute(end)
-        thread.join(30)
+        thread.join(300)
     assert outcomes == [True, end == "ROLLBACK"]
     assert read(open_here()) == [0, 9]
 

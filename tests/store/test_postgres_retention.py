@@ -16,6 +16,7 @@ from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.postgres.removal import PORTION_BYTES, PORTION_EVENTS
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
+from tests.sparksession import wait_for
 from tests.store.streams import EMPTY, SCHEMA, START, WHOLE, Writer, batch, place, read
 
 NUMBERS = itertools.count(1)
@@ -137,11 +138,11 @@ def test_a_commit_lands_where_no_thread_can_be_started(
         assert "the next commits will try again" in caplog.text
         assert store.horizon().rows == 0
         writer.send([4], floor=4)
-        store._collector.end()
-        assert store.horizon().rows > 0
+        wait_for(lambda: store.horizon().rows > 0, "the removal beside")
     assert check_store(store.path).damage == []
 
 
+@pytest.mark.usefixtures("patient", "stands_still")
 def test_a_reader_that_registers_waits_for_the_removal_that_goes_on(
     postgres: PostgresServer, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,10 +164,10 @@ def test_a_reader_that_registers_waits_for_the_removal_that_goes_on(
 
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
     threads: list[Thread] = []
-    with open_store(store.path) as reader:
+    with open_store(store.path) as reader, open_store(store.path) as collecting:
         monkeypatch.setattr(removal._Removal, "_cut", registering)
-        assert store.gc(age=0).rows == 3
-        threads[0].join(30)
+        assert collecting.gc(age=0).rows == 3
+        threads[0].join(300)
         assert registered == [True]
         with pytest.raises(DataLostError, match="no longer has"):
             reader.slices(EMPTY, WHOLE)
@@ -184,7 +185,7 @@ def test_two_commits_at_once_begin_one_removal(monkeypatch: pytest.MonkeyPatch) 
         if not others:
             others.append(Thread(target=background.start, args=(work,)))
             start(others[0])
-            others[0].join(10)  # it leaves the work to this one
+            others[0].join(300)  # it leaves the work to this one
             assert not others[0].is_alive()
         start(thread)
 

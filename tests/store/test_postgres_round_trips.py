@@ -22,6 +22,7 @@ from tests.store.streams import SCHEMA, Writer, at, infos, lock_gate, place, rea
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
+_END_OF_STILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'idle in transaction'"
 
 
 @pytest.fixture
@@ -162,6 +163,7 @@ def test_a_producer_that_joins_again_has_what_it_promised(path: str) -> None:
         assert (own.floor, store.head().floor) == (at(30), at(5))
 
 
+@pytest.mark.usefixtures("patient", "stands_still")
 def test_a_reader_registers_before_or_after_a_removal_not_within(postgres: PostgresServer, path: str) -> None:
     proxy = Standstill(postgres.port)
     name = path.rpartition("/rowtime/")[2]
@@ -175,7 +177,8 @@ def test_a_reader_registers_before_or_after_a_removal_not_within(postgres: Postg
             assert proxy.stopped.wait(WAIT_SECONDS)
             registration = threads.submit(lambda: store.keep("reader", place(2)))
             assert waits(postgres, registration)
-            registration.result()  # the server ends the removal of a client that stands still
+            postgres.execute(_END_OF_STILL)  # as the server does itself after some seconds
+            registration.result()
             proxy.go_on()
             removal.result()
         assert read(store, place(2)) == [2, 3]

@@ -16,12 +16,14 @@ import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.postgres.check import check
-from spark_rowtime.store.postgres.connection import WAIT_SECONDS
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.standstill import EXECUTE, QUERY, SYNC, Standstill, Stop
 from tests.store.streams import SCHEMA, Writer, batch, place
 
+pytestmark = pytest.mark.usefixtures("patient")
+WAIT_SECONDS = 120
+"""The server ends a transaction that stands still after five seconds; a busy machine needs longer."""
 YEAR = 31_536_000_000_000
 LARGE = range(11, 5000)
 """The times of a train that is too large for a message with the lock."""
@@ -71,8 +73,8 @@ def client(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator
 
     yield make
     for one in made:
-        one.process.kill()
-        one.process.wait()
+        with one.process:
+            one.process.kill()
         one.proxy.close()
 
 

@@ -23,6 +23,7 @@ def path(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
     return path
 
 
+@pytest.mark.usefixtures("patient")
 def test_clients_that_create_the_first_streams_at_once(postgres: PostgresServer) -> None:
     postgres.execute("CREATE DATABASE race", database="postgres")
     paths = [postgres.url(f"s{n % 3}", database="race") for n in range(CLIENTS)]

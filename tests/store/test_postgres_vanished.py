@@ -59,7 +59,7 @@ for thread in threads:
 print("done", flush=True)
 """
 START_SECONDS = 60
-LOAD_SECONDS = 5
+LOAD_SECONDS = 60
 """How much later than promised a call may end on a machine under load."""
 
 
@@ -83,6 +83,7 @@ def server(network: Network) -> Iterator[PostgresServer]:
     server.remove()
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_server_and_a_client_that_lose_each_other(network: Network, server: PostgresServer, tmp_path: Path) -> None:
     """The client is within a commit, and flushes, and reads with a timeout."""
     create_store(server.url("far"), SCHEMA, StreamSettings())
@@ -97,7 +98,7 @@ def test_a_server_and_a_client_that_lose_each_other(network: Network, server: Po
             with (machine.folder / "unplugged").open("w"):
                 started = time.monotonic()
             other.send([1])
-            assert time.monotonic() - started < WAIT_SECONDS
+            assert time.monotonic() - started < WAIT_SECONDS + LOAD_SECONDS
             until(machine, "done")
             took = {name: float(seconds) for name, _, seconds in map(parted, machine.log().splitlines()) if seconds}
         finally:
@@ -117,6 +118,6 @@ def said(machine: Machine, line: str) -> bool:
 
 def until(machine: Machine, line: str) -> None:
     """Waits until the machine has printed the line."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not said(machine, line):
         assert time.monotonic() < deadline, machine.log()
