@@ -46,12 +46,12 @@ class WatchedStream:
 
     def __init__(self, path: str, served: Served) -> None:
         self.path, self._served = path, served
+        self._error: str | None = None
         self._forget("")
 
     def _forget(self, stream: str) -> None:
         """Starts from the beginning, with the stream of this id."""
         self._stream = stream
-        self._error: str | None = None
         self._state = State({}, {}, frozenset())
         self._producers: dict[str, Value] = {}
         self._details: Value = {}
@@ -85,6 +85,7 @@ class WatchedStream:
         """Reads what the page needs to be drawn; the rest follows with the next look."""
         self._forget(store.stream)
         self._read(store, timed=True)
+        self._error = None
         return self.whole()
 
     def _look(self, store: Store, now: float) -> Value | None:

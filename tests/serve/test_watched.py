@@ -131,6 +131,24 @@ def test_what_was_seen_by_a_look_that_failed_is_said_by_the_next(
     assert [(one["name"], one["accepted"]) for one in message["producers"]] == [("Berlin", 1), ("Oslo", 0)]
 
 
+def test_an_error_in_reading_is_said_once_while_it_lasts(
+    stream: WatchedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: Any) -> Any:
+        raise rt.StoreCorruptError("damaged")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watched, "read_state", damaged)
+        stream._times_due = 0.0
+        message = stream.look()
+        assert message is not None
+        assert message["error"] == "damaged"
+        assert [stream.look(), stream.look()] == [None, None]
+    message = stream.look()
+    assert message is not None
+    assert (message["full"], message["error"], names(message)) == (True, None, ["Berlin", "Oslo"])
+
+
 def test_another_stream_at_the_path_is_shown_as_a_whole(orders: str, stream: WatchedStream) -> None:
     rt.deleteStream(orders, force=True)
     rt.createStream(orders, SCHEMA, producers=["Rome"])
