@@ -60,7 +60,7 @@ class TableProgress:
         self._last = self._read_now()
         found = next((known.position for known in kept.snapshot().readers if known.name == reader), None)
         self._next = self._first_moment(start) if found is None else found.cut
-        self.finish()
+        self._keep()
 
     def look(self) -> Complete:
         """The table as it is now; as it was, while it cannot be reached."""
@@ -81,7 +81,7 @@ class TableProgress:
             return
         if self._next is None and (first := self._first_period(state)) is not None:
             self._next = first
-            self.finish()
+            self._keep()
         if self._next is not None:
             require_sensible(self._target, self._calendar.unit, max(self._next, state.last or 0), limit)
             while (span := self._calendar.holding(self._next)).end <= limit:
@@ -103,7 +103,11 @@ class TableProgress:
         self._wait(LOOK_SECONDS)
 
     def finish(self) -> None:
-        """Keeps the position, where a period begins or nobody announces more: StoreUnavailableError if it cannot."""
+        """Nobody announces more in this run: raises StoreUnavailableError if its position cannot be kept."""
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keeps the position; raises StoreUnavailableError if it cannot be kept."""
         if self._next is not None:
             self._registration.require(self._position)
 

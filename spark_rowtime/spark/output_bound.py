@@ -29,11 +29,11 @@ def floors_said(read_property: Callable[[str], str | None]) -> dict[str, int]:
 
 
 def path_of(column: str) -> str:
-    """Returns the path of a whole column. A name with a dot or a backtick is quoted in backticks, as in Spark."""
-    return quoted(column) if "." in column or "`" in column else column
+    """Returns the path of a whole column. A name with a dot or a backtick is in_backticks in backticks, as in Spark."""
+    return in_backticks(column) if "." in column or "`" in column else column
 
 
-def quoted(name: str) -> str:
+def in_backticks(name: str) -> str:
     """Returns a name in backticks, so that Spark finds the column, whatever is in its name."""
     return f"`{name.replace('`', '``')}`"
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
-from spark_rowtime.spark.output_bound import quoted
+from spark_rowtime.spark.output_bound import in_backticks
 from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
 from spark_rowtime.types.schema import ROWTIME
 
@@ -119,7 +119,7 @@ def punctuate(
     if watch is not None:
         reader = reader.option(WATCH, json.dumps(_texts(watch)))
     fields = [_of_bounds(field, column) for field in df.schema]
-    timed = f.lit(True) if watch is None else f.col(quoted(column)).isNotNull()
+    timed = f.lit(True) if watch is None else f.col(in_backticks(column)).isNotNull()
     rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
     punctuated: DataFrame = reader.load(bounds).where(f.lit(False)).select(*fields).unionAll(rows)
     return punctuated.where(f.lit(True))
@@ -153,7 +153,7 @@ def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | No
         )
     try:
         return df.where(
-            f.call_function(_IN_TIME, f.col(quoted(column)), f.lit(bounds), f.lit(rejected), *map(f.lit, watch))
+            f.call_function(_IN_TIME, f.col(in_backticks(column)), f.lit(bounds), f.lit(rejected), *map(f.lit, watch))
         )
     except AnalysisException as error:
         if error.getCondition() != "UNRESOLVED_ROUTINE":

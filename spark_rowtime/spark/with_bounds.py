@@ -6,7 +6,7 @@ from pyspark.sql.types import StructField
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.spark.marked_source import BOUND, ROW, TIME, rows_type
-from spark_rowtime.spark.output_bound import quoted
+from spark_rowtime.spark.output_bound import in_backticks
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import END
 
@@ -55,7 +55,7 @@ def withBounds(df: DataFrame, window: Column) -> DataFrame:
         rows = _rows(df, names, "1 millisecond")
     unmarked = f.col(ROWTIME).alias(ROWTIME, metadata=_UNMARKED)
     marked = window.alias(column.name, metadata={**column.metadata, _MARK: _ALWAYS})
-    return rows.select(*(unmarked if name == ROWTIME else f.col(quoted(name)) for name in names), marked)
+    return rows.select(*(unmarked if name == ROWTIME else f.col(in_backticks(name)) for name in names), marked)
 
 
 def _rows(df: DataFrame, names: list[str], delay: str) -> DataFrame:

@@ -22,10 +22,13 @@ def into(frame: Any, folder: Path, name: str, table: str = "silver", mode: str =
     return writer.outputMode(mode).options(**options).start(str(folder / table))
 
 
-def refused(query: Any, *words: str) -> None:
+def refused(query: Any, *words: str) -> str:
+    """Requires that the query fails with these words; returns all that it says."""
     with running(query), pytest.raises(StreamingQueryException) as error:
         query.processAllAvailable()
-    assert all(word in str(error.value) for word in words), error.value
+    said = str(error.value)
+    assert all(word in said for word in words), said
+    return said
 
 
 def silver(orders: Orders, name: str = "silver") -> Any:

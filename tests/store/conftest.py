@@ -97,18 +97,19 @@ def attacker(postgres: Any, database: str) -> Iterator[Any]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients wait minutes for a lock: on a busy machine, who has it may need more than the usual seconds."""
-    settings = connection.SETTINGS.replace(f"lock_timeout = '{connection.WAIT_SECONDS}s'", "lock_timeout = '300s'")
-    assert settings != connection.SETTINGS
-    monkeypatch.setattr(connection, "SETTINGS", settings)
+    _wait_longer(monkeypatch, f"lock_timeout = '{connection.WAIT_SECONDS}s'")
 
 
 @pytest.fixture
 def stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients may stand still within a transaction for minutes: the test ends that."""
-    still = f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'"
-    settings = connection.SETTINGS.replace(still, still.replace(f"{connection.STILL_SECONDS}s", "300s"))
-    assert settings != connection.SETTINGS
-    monkeypatch.setattr(connection, "SETTINGS", settings)
+    _wait_longer(monkeypatch, f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'")
+
+
+def _wait_longer(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    assert setting in connection.SETTINGS
+    longer = f"{setting.partition(' = ')[0]} = '300s'"
+    monkeypatch.setattr(connection, "SETTINGS", connection.SETTINGS.replace(setting, longer))
 
 
 @pytest.fixture

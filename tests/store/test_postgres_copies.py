@@ -179,11 +179,7 @@ def rows_of_copies(postgres: PostgresServer, database: str) -> int:
 
 def until_alone(postgres: PostgresServer, database: str) -> None:
     """Waits until the server has seen that its client was killed."""
-    until(lambda: postgres.execute(_OTHERS.format(database)) == [(0,)])
-
-
-def until(found: Any) -> None:
-    wait_for(found, "the server")
+    wait_for(lambda: postgres.execute(_OTHERS.format(database)) == [(0,)], "the server")
 
 
 def test_retention_leaves_a_copy_and_a_check_what_they_read(

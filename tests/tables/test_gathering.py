@@ -143,7 +143,7 @@ def test_a_sink_whose_last_commit_fails_is_closed_all_the_same(lake: Lake, monke
         sink = rt.openTableSink(lake.target("delta"), reader.schema, every="1 hour")
     sink.sendRowtimeBound("2026-01-05T10:00:00Z")
     sink.flush()
-    monkeypatch.setattr(sink, "_write", Failing(sink._write, 1, rt.StoreUnavailableError("away"), False))
+    monkeypatch.setattr(sink, "_write", Failing(sink._write, 1, rt.StoreUnavailableError("away")))
     with pytest.raises(rt.StoreUnavailableError, match="away"):
         sink.close()
     with pytest.raises(RuntimeError, match="after shutdown"):

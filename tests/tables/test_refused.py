@@ -297,7 +297,7 @@ def test_an_unfinished_file_that_cannot_be_removed_is_said_and_the_folders_are_f
 def test_a_lock_of_folders_that_cannot_be_written_is_said_and_free_again(
     orders: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = Failing(os.ftruncate, 1, OSError(errno.ENOSPC, "No space left on device"), False)
+    full = Failing(os.ftruncate, 1, OSError(errno.ENOSPC, "No space left on device"))
     with monkeypatch.context() as patch, pytest.raises(rt.StoreUnavailableError, match="No space left"):
         patch.setattr("os.ftruncate", full)
         opened(orders, "parquet")

@@ -48,8 +48,9 @@ class Finder(doctest.DocTestFinder):
 
 
 def test_the_examples_of_decorated_functions_are_found():
-    found = Finder().find(importlib.import_module("spark_rowtime.stream"))
-    assert "createStream" in {test.name.rpartition(".")[2] for test in found if test.examples}
+    modules = ("spark_rowtime.stream", "spark_rowtime.stream_description")
+    found = [test for name in modules for test in Finder().find(importlib.import_module(name))]
+    assert {test.name.rpartition(".")[2] for test in found if test.examples} >= {"createStream", "describeStream"}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -30,10 +30,11 @@ final class CheckpointFile {
    */
   String first(boolean isNew, String now) {
     String text = isNew ? null : text();
-    if (text == null) {
-      replace(now);
+    if (text != null) {
+      return text;
     }
-    return text == null ? now : text;
+    replace(now);
+    return now;
   }
 
   /** The text; null if there is no such file. */
@@ -49,6 +50,7 @@ final class CheckpointFile {
   void replace(String text) {
     try {
       if (files.exists(file)) { // which Spark's rename does not replace everywhere
+        files.delete(next);
         write(next, text);
         files.delete(file);
       }
@@ -80,7 +82,6 @@ final class CheckpointFile {
   }
 
   private void write(Path to, String text) throws IOException {
-    files.delete(to);
     try (var out = files.createAtomic(to, false)) {
       out.write(text.getBytes(StandardCharsets.UTF_8));
     }
