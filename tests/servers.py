@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.01
-END_SECONDS = 60.0
+END_SECONDS = 240.0
 LAST_CHARACTERS = 4000
 """So much of what a server has said is in an error."""
 

@@ -1,7 +1,6 @@
 """The lock that keeps one adapter from being hosted twice at once."""
 
 import errno
-import fcntl
 import hashlib
 import os
 import stat
@@ -26,25 +25,30 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     for ``patience`` seconds, with ``wait`` between the attempts, and then raises StoreUnavailableError.
     """
     folder, name, mode = _lock_file(path, producer)
+    with _usable(folder / name), no_fork():
+        lock = Descriptor(_opened(folder, name, mode))
     try:
-        with no_fork():
-            lock = Descriptor(_opened(folder, name, mode))
-    except OSError as error:
-        raise StoreUnavailableError(
-            f"The lock of a hosted adapter, {folder / name}, cannot be opened: {error}. Check the "
-            "free space and the permissions of the folder."
-        ) from error
-    try:
-        while not _locked(lock.fd):
-            patience -= LOCK_POLL_SECONDS
-            if patience < 0:
-                raise _hosted_already(path, producer, os.pread(lock.fd, 100, 0).decode(errors="replace"))
-            wait(LOCK_POLL_SECONDS)
-        os.ftruncate(lock.fd, 0)
-        os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
+        with _usable(folder / name):
+            while not lock.take():
+                patience -= LOCK_POLL_SECONDS
+                if patience < 0:
+                    raise _hosted_already(path, producer, lock.holder())
+                wait(LOCK_POLL_SECONDS)
         yield
     finally:
         lock.close()
+
+
+@contextmanager
+def _usable(file: Path) -> Iterator[None]:
+    """An error of the file system says that the lock cannot be used (StoreUnavailableError)."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreUnavailableError(
+            f"The lock of a hosted adapter, {file}, cannot be used: {error}. Check the free space and the permissions "
+            "of the folder."
+        ) from error
 
 
 def _lock_file(path: str, producer: str) -> tuple[Path, str, int]:
@@ -92,17 +96,9 @@ def _opened(folder: Path, name: str, mode: int) -> int:
     raise OSError(errno.EEXIST, "it is no file, or has another name elsewhere: remove it")
 
 
-def _locked(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _hosted_already(path: str, producer: str, pid: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"Adapter {producer!r} is already hosted on {path}, by process {pid or '(starting)'}. Two hosts would fence "
+        f"Adapter {producer!r} is already hosted on {path}, by process {pid}. Two hosts would fence "
         "each other: end that process first, or give this adapter another producer name.",
         path=path,
         producer=producer,

@@ -13,6 +13,8 @@ from spark_rowtime.adapter.search_path import for_child
 from spark_rowtime.errors import RowtimeError
 
 _KEPT_OUTPUT_LINES = 20
+_PRINT_SECONDS = 10
+"""How long the end of the child's output is waited for: a grandchild may keep the pipe open."""
 _FROM_PARENT = ("--until-stdin-ends", "--arguments-from-stdin")
 
 
@@ -61,7 +63,7 @@ class AdapterProcess:
         """Raises RowtimeError, with the last output, if the process has failed; the end of the feed is no failure."""
         code = self._process.poll()
         if code:
-            self._printer.join(timeout=1)
+            self._printer.join(_PRINT_SECONDS)
             output = "".join(self._last).strip() or "(nothing)"
             raise RowtimeError(
                 f"The process of adapter {self._spec!r} ended with code {code}. Correct what its last output "
@@ -90,7 +92,7 @@ class AdapterProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._printer.join(timeout=1)
+        self._printer.join(_PRINT_SECONDS)
 
     def _pass_on(self) -> None:
         assert self._process.stdout is not None

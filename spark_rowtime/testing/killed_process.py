@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 60
+_SECONDS = 240
 """The longest time that such a process may run."""
 
 

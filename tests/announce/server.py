@@ -82,8 +82,9 @@ class Server:
                 self.taken.append(asked)
         if say.hang:
             self.over.wait()
+        victim = self.victim() if say.kill else 0
         if say.kill == "before":
-            os.kill(self.victim(), signal.SIGKILL)
+            os.kill(victim, signal.SIGKILL)
         if say.die or say.hang or say.kill == "before":
             handler.close_connection = True
             return
@@ -94,7 +95,7 @@ class Server:
         handler.wfile.write(say.body)
         handler.wfile.flush()
         if say.kill == "after":
-            os.kill(self.victim(), signal.SIGKILL)
+            os.kill(victim, signal.SIGKILL)
 
     def close(self) -> None:
         self.over.set()

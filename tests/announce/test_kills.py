@@ -67,7 +67,7 @@ def test_a_second_process_of_the_name_is_refused_and_takes_over_when_the_first_h
 ) -> None:
     path = stream_with("2006-09-11T00:40:00Z", bound="2006-09-11T03:00:00Z", at=tmp_path)
     server.script.extend([Say(), Say(hang=True)])
-    with started(path, server.url, "--follow") as first:
+    with started(path, server.url, "--follow", "--timeout", "10 minutes") as first:
         wait_for(lambda: len(server.asked) == 2, "the second call")
         with started(path, server.url) as second:
             _, errors = second.communicate()

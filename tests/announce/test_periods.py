@@ -223,9 +223,9 @@ def test_follow_waits_for_bounds_and_ends_with_the_stream(tmp_path: Path) -> Non
         done.set()
 
     threading.Thread(target=run, daemon=True).start()
-    assert first.wait(120)
+    assert first.wait(240)
     more(path, "2006-09-11T11:40:00Z", complete=True)
-    assert done.wait(120)
+    assert done.wait(240)
     assert found == ["09", "10", "11"]
 
 

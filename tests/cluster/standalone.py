@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "spark_rowtime"
 SPARK_HOME = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 WORKERS = 2
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 
 
 class Cluster:

@@ -53,7 +53,7 @@ def shown(driver: Driver) -> Iterator[tuple[str, str]]:
     """The pages of the web interface, and what its API answers."""
     url, application = driver.call("web_interface")
     for path in (*PAGES, *(f"api/v1/applications/{application}/{name}" for name in API)):
-        with urllib.request.urlopen(f"{url}/{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"{url}/{path}", timeout=240) as answer:
             yield path.rpartition(application + "/")[2], answer.read().decode()
 
 

@@ -22,7 +22,7 @@ Join = Callable[[DataFrame, DataFrame], DataFrame]
 def output(pipe: Pipe, frame: DataFrame) -> rt.RowtimeBound | None:
     """The bound that a reader has after all that is there."""
     writer = frame.writeStream.format("rowtime").option("checkpointLocation", pipe.path("checkpoint"))
-    assert writer.trigger(availableNow=True).start(pipe.path("out")).awaitTermination(120)
+    assert writer.trigger(availableNow=True).start(pipe.path("out")).awaitTermination(240)
     with rt.openReader(pipe.path("out")) as reader:
         drained(reader)
         return reader.getRowtimeBound()

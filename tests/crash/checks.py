@@ -9,7 +9,7 @@ from spark_rowtime.store.base import Store
 from tests.crash.victims import Victim
 from tests.store.streams import EMPTY, WHOLE, infos
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 def kill_at_random(victim: Victim, dice: random.Random, patience: float = PATIENCE) -> bool:

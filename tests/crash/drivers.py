@@ -126,7 +126,7 @@ class Driver:
         """Waits until the driver ends; returns its exit code."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        code = self.process.wait(120)
+        code = self.process.wait(500)
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._errors.close()

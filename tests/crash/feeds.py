@@ -22,6 +22,8 @@ START = 1_157_932_800_000_000
 """2006-09-11 in microseconds."""
 SECOND = 1_000_000
 QUIET = "1 hour"
+LEASE_SECONDS = 3600
+"""The lease of producers that are killed. It is longer than a test, so none ends because the machine stands still."""
 FEW_ROWS_BYTES = 250
 """A train of ``pour`` with a handful of rows has fewer bytes."""
 _PR_SET_PDEATHSIG = 1
@@ -129,11 +131,11 @@ class Fleet(InOrder):
             sink.closeKey(dice.randrange(5))
 
 
-def hosted(pipe: Any, feed: str, path: str, count: int, **options: Any) -> None:
+def hosted(pipe: Any, feed: str, path: str, count: int) -> None:
     """Hosts a feed as ``rowtime run`` does, and says which steps are stored."""
     global steps, told
     steps, told = count, pipe.send
-    host(f"tests.crash.feeds:{feed}", path, producer="feed", **options)
+    host(f"tests.crash.feeds:{feed}", path, producer="feed", lease=f"{LEASE_SECONDS} s")
 
 
 def hosted_until(pipe: Any, feed: str, path: str, steps: int, last: int) -> None:
@@ -223,7 +225,7 @@ def pour(pipe: Any, path: str, name: str, generation: int, calls: int = 1_000_00
     ``n`` counts the rows of this process; it is (rows, the floor of the last bound).
     """
     dice, rows = random.Random(f"{name} {generation}"), 0
-    with rt.openSink(path, producer=name, linger="3 ms", maxTrainRows=40) as sink:
+    with rt.openSink(path, producer=name, linger="3 ms", maxTrainRows=40, lease=f"{LEASE_SECONDS} s") as sink:
         for number in range(calls):
             size, base = call_size(number), generation * 10_000
             values = [(moment(base + (rows + i) / 100), generation * 10**9 + rows + i) for i in range(size)]

@@ -4,12 +4,14 @@ import json
 import logging
 import os
 import signal
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
 from spark_rowtime.reader.reader import RowReader
 from spark_rowtime.reader.release import release
+from spark_rowtime.store import registration
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.settings import StreamSettings
@@ -22,13 +24,17 @@ LEASE = 30 * SECOND
 
 
 def stops(pipe: Any, path: str, statement: str) -> None:
-    """Stops itself before a statement of SQLite in a commit. When it goes on, its next commit judges the others."""
+    """Stops itself before a statement of SQLite in a commit. When it goes on, its next commit judges the others.
+
+    It attaches, says so, and begins when it is told to.
+    """
     with rt.openSink(path, producer="stopped", linger=QUIET, lease=None) as sink:
+        pipe.send(os.getpid())
+        pipe.recv()
         sink.sendRow((moment(10), 0))
         sink.flush()
         catalog = sink._store._catalog.execute.__self__
         catalog.set_trace_callback(lambda sql: stop() if sql.startswith(statement) else None)
-        pipe.send(os.getpid())
         sink.sendRow((moment(3600), 1))
         sink.flush()
         catalog.set_trace_callback(None)
@@ -62,6 +68,7 @@ def is_refused(call: Any) -> bool:
 def disk_full(path: str) -> None:
     """The disk is full for a minute: a quiet producer fails to renew its lease, a busy one to commit, and one reads."""
     create_local(path, SCHEMA, StreamSettings())
+    registration.TELL_SECONDS = inf  # a pause of the machine is none in which all attempts have failed
     time, said = [0], []
     logging.getLogger("spark_rowtime").addHandler(handler := logging.Handler())
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]

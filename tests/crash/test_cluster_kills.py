@@ -39,7 +39,7 @@ class Run:
         """Starts the query, and waits for so many steps of its batches, and a moment more."""
         self._driver.tell("go_on", str(self._folder), native)
         goal = growth(self._folder) + self._dice.randint(1, 6)
-        wait_for(lambda: growth(self._folder) >= goal or self._driver.answers(), "the query's batches", 180)
+        wait_for(lambda: growth(self._folder) >= goal or self._driver.answers(), "the query's batches")
         self._driver.answers(self._dice.uniform(0, 0.3))
 
     def kill_worker(self) -> None:

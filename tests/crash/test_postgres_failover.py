@@ -45,7 +45,7 @@ def test_a_standby_takes_over_while_producers_commit(
     rt.createStream(path, feeds.DDL, producers=names)
     with rt.openReader(path, order="arrival", follow=True) as reader:
         writers = [Victim(feeds.persist, path, name, ROWS) for name in names]
-        assert all(writer.listen(60, ROWS // 2) for writer in writers)
+        assert all(writer.listen(240, ROWS // 2) for writer in writers)
         seen = [n for n in _rows(reader) if n is not None]
         primary.kill()
         line.fault()

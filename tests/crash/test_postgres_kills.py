@@ -4,6 +4,7 @@ A few times in CI, ROWTIME_KILLS times by the command of tests/crash/test_writer
 """
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_the_server_is_killed_again_and_again_while_producers_commit(
     writers = [Victim(feeds.persist, path, name, rows) for name in names]
     for turn in range(how_many(KILLS)):
         for writer in writers:
-            assert writer.listen(60, min(rows * (turn + 1) // (how_many(KILLS) + 1), rows))
+            assert writer.listen(240, min(rows * (turn + 1) // (how_many(KILLS) + 1), rows))
         writers[0].listen(dice.uniform(0, 0.02))
         server.kill()
         line.fault()
@@ -155,11 +156,11 @@ def test_while_the_server_is_away_a_sink_keeps_its_rows(server: PostgresServer) 
 
 def test_the_time_in_which_the_server_is_away_is_not_counted(server: PostgresServer) -> None:
     """So no lease ends because nobody could renew it. The clock of the database is put back and forward by its head."""
-    path, day = server.url("clock"), 86_400_000_000
+    path, day, began = server.url("clock"), 86_400_000_000, time.monotonic()
     rt.createStream(path, feeds.DDL)
     with open_store(path) as store:
         assert isinstance(store, PostgresStore)
-        store.attach("shop", "holder", "{}", 30_000_000)
+        store.attach("shop", "holder", "{}", 600_000_000)
         server.stop()
         server.start()
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead - {day}, stamp = stamp - {day}, due = due - {day}")
@@ -169,6 +170,6 @@ def test_the_time_in_which_the_server_is_away_is_not_counted(server: PostgresSer
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead - {day}")  # as if the clock had been put back
         assert not store.snapshot().due
         assert not store.expire()
-        assert store.snapshot().seen["shop"].unseen < 20_000_000
+        assert store.snapshot().seen["shop"].unseen < (time.monotonic() - began) * 1_000_000
         server.execute(f"UPDATE rowtime.heads SET ahead = ahead + {day}")  # as if it had been put forward
         assert store.expire()

@@ -106,7 +106,7 @@ def taken_over(folder: Path, feed: Feed, tally: Callable[[str], Tally]) -> None:
     with Driver(folder) as old, Driver(folder) as new:
         Hit(BEFORE_COMMIT, hung := logged(folder, "commits") + 1, signal=signal.SIGSTOP).lay(old.sink)
         old.tell("go")
-        worker = wait_for(lambda: stopped(old.sink), "the commit's worker to hang", 120)
+        worker = wait_for(lambda: stopped(old.sink), "the commit's worker to hang")
         feed.send(1)
         Hit(IN_TASK, hung + 1).lay(new.sink)
         new.do("go")
@@ -165,5 +165,5 @@ def come_some_way(driver: Driver, folders: list[Path], dice: random.Random) -> N
         return
     measure = dice.choice(MEASURES)
     goal = sum(map(measure, folders)) + dice.randint(1, 3 * QUERIES)
-    wait_for(lambda: sum(map(measure, folders)) >= goal or driver.answers(), "the driver's batches", 180)
+    wait_for(lambda: sum(map(measure, folders)) >= goal or driver.answers(), "the driver's batches")
     driver.answers(dice.uniform(0, 0.1))

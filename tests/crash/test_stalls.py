@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.store import registration
 from spark_rowtime.store.local import open_local
-from spark_rowtime.store.local.catalog import BUSY_TIMEOUT
 from tests.crash import feeds, stalls
 from tests.crash.small_disk import alone, mounting
 from tests.crash.victims import Victim
+from tests.sparksession import wait_for
+
+LOCK_SECONDS = 240.0
 
 
 @pytest.fixture
@@ -27,12 +30,13 @@ def path(tmp_path: Path) -> str:
 @pytest.mark.parametrize("statement", ["INSERT INTO events", "COMMIT"])
 def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, statement: str) -> None:
     """Another one waits in ``flush`` meanwhile, for longer than its lease; none of its rows is late afterwards."""
+    stopped = Victim(stalls.stops, path, statement)
+    pid = stopped.pipe.recv()
     feed = rt.openSink(path, producer="feed", linger=feeds.QUIET, lease="10 s")
     feed.sendRow((feeds.moment(1), 0))
     feed.flush()
-    stopped = Victim(stalls.stops, path, statement)
-    pid = stopped.pipe.recv()
-    wait_until_stopped(pid)
+    stopped.pipe.send("begin")
+    wait_for(lambda: state_of(pid) == "T", "the process to stop")
     feed.sendRow((feeds.moment(2), 1))
     flush = threading.Thread(target=feeds.patiently, args=[feed.flush])
     flush.start()
@@ -50,15 +54,20 @@ def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, s
     feed.close()
 
 
-def wait_until_stopped(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+def state_of(pid: int) -> str:
+    """The state of a process; "T": it is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_readers_go_on_while_another_process_holds_the_lock(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A lease is due, and a reader has a name: it cannot log the one, or register the other, and waits for neither."""
+def test_readers_go_on_while_another_process_holds_the_lock(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lease is due, and a reader has a name: it cannot log the one, or register the other, and waits for neither.
+
+    Who waits for the lock does so for minutes here: longer than a machine stands still.
+    """
+    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
+    monkeypatch.setattr(registration, "TELL_SECONDS", LOCK_SECONDS)
     with rt.openSink(path, producer="lost", lease="1 ms", linger=feeds.QUIET) as lost:
         lost.sendRows([(feeds.moment(second), second) for second in range(3)])
         lost.flush()
@@ -73,7 +82,7 @@ def test_readers_go_on_while_another_process_holds_the_lock(path: str, caplog: p
         assert reader.read(timeout=0.1) is None
         other = rt.openReader(path, order="arrival", name="other")
         assert [train.rows.num_rows for train in other] == [3]
-        assert time.monotonic() - begun < BUSY_TIMEOUT, "nobody waited for the lock"
+        assert time.monotonic() - begun < LOCK_SECONDS, "nobody waited for the lock"
         warned = [record.getMessage() for record in caplog.records if "could not register" in record.getMessage()]
         assert [text.split("'")[1] for text in warned] == ["other"], "tail has registered before"
         assert holder.ask("let go") == "let go"

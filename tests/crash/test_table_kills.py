@@ -43,7 +43,7 @@ def test_a_drain_into_a_table_killed_at_random_moments(
         line.account(found, [], range(sent))
         assert rows_below_the_bound(lake, kind, sent) <= Counter(found), "what the table calls complete is there"
     sink.close(complete=True)
-    assert Victim(tabled.drain_into, lake.stream, lake.target(kind), lake.catalog, False).end(300)[1] == 0
+    assert Victim(tabled.drain_into, lake.stream, lake.target(kind), lake.catalog, False).end()[1] == 0
     line.account(there(lake, kind), range(sent), range(sent))
 
 

@@ -67,8 +67,8 @@ def test_late_after_its_lease_is_rejected_and_counted(tmp_path: Path, tally: Cal
         other.flush()
         store = open_local(path)
         assert store.head().floor is None or store.head().floor < rt.RowtimeBound(feeds.moment(STEPS * 9)).floor
-        boot, now = machine_reading()  # the clock of a reader, half a minute later
-        store.steady = lambda: Reading(boot, now + 31 * feeds.SECOND)
+        boot, now = machine_reading()  # the clock of a reader, once the lease has ended
+        store.steady = lambda: Reading(boot, now + (feeds.LEASE_SECONDS + 1) * feeds.SECOND)
         assert store.expire()
         assert store.head().floor == rt.RowtimeBound(feeds.moment(STEPS * 9)).floor
         assert Victim(feeds.hosted, "InOrder", path, STEPS).end()[1] == 0

@@ -24,7 +24,7 @@ def test_a_query_whose_driver_was_killed_is_gone(tmp_path: Path) -> None:
     feed.send(2)
     sink = str(tmp_path / "counts.rowtime")
     assert rt.why(sink, moment(10)).cause in (rt.Cause.QUERY_BEHIND, rt.Cause.LIMIT)
-    wait_for(lambda: rt.why(sink, moment(10)).cause is rt.Cause.QUERY_GONE, "the query to be known as gone", 90)
+    wait_for(lambda: rt.why(sink, moment(10)).cause is rt.Cause.QUERY_GONE, "the query to be known as gone")
     found = rt.why(sink, moment(10))
     assert "has not reported for" in found.note
     with Driver(tmp_path) as driver:

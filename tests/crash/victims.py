@@ -59,7 +59,7 @@ class Victim:
         self._process.kill()
         return self.end()[1] == KILLED
 
-    def end(self, seconds: float = 60) -> tuple[list[Any], int | None]:
+    def end(self, seconds: float = 240) -> tuple[list[Any], int | None]:
         """Waits until the process ends; returns all its messages, and its exit code."""
         self.listen(seconds)
         self._process.join(seconds)

@@ -28,7 +28,7 @@ class Pipeline:
             rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
         self.clock = TestClock()
         for path in (self.orders, self.hourly):
-            self.clock.drive(open_store(path))
+            open_store(path).now = self.clock.now
         self.berlin = rt.openSink(self.orders, producer="Berlin", lease=None, linger="1 hour")
         self.writer = Writer(open_store(self.hourly), "spark-1")
 

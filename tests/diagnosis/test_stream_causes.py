@@ -29,7 +29,7 @@ class Feed:
         self.path = f"memory://{uuid.uuid4()}"
         rt.createStream(self.path, SCHEMA, **settings)
         self.clock = TestClock()
-        self.clock.drive(open_store(self.path))
+        open_store(self.path).now = self.clock.now
 
     def sink(self, producer: str, *minutes: int, promise: int | None = None, **options: Any) -> rt.StreamSink:
         sink = rt.openSink(self.path, producer=producer, linger="1 hour", **options)
@@ -191,14 +191,19 @@ class Broken:
 
     schema = SCHEMA
 
+    def __init__(self, clock: TestClock) -> None:
+        self.clock = clock
+
     def run(self, sink: Any) -> None:
         sink.sendRow((time(30), "x"))
         sink.flush()
+        self.clock.advance(1000)
         raise ConnectionError("no feed at port 9000\nsecond line")
 
 
 def test_adapter_failing() -> None:
     feed = Feed()
+    clock = {"clock": feed.clock}
     waits = iter([None, KeyboardInterrupt()])
 
     def look(seconds: float) -> None:
@@ -210,11 +215,11 @@ def test_adapter_failing() -> None:
             raise stop
 
     with pytest.raises(KeyboardInterrupt):
-        host(Broken, feed.path, producer="shop", wait=look, onLate="reject")
+        host(Broken, feed.path, arguments=clock, producer="shop", wait=look, onLate="reject")
     feed.clock.advance(60_000_000)  # its lease has ended
     assert (feed.why().cause, feed.why().holder) == (rt.Cause.ADAPTER_FAILING, "shop")
     with pytest.raises(rt.RowtimeError, match="failed again after 0 restarts"):
-        host(Broken, feed.path, producer="shop", delays=(), onLate="reject")
+        host(Broken, feed.path, arguments=clock, producer="shop", delays=(), onLate="reject")
     assert "was given up" in feed.why().note
     feed.sink("shop", 40, promise=50)
     assert feed.why().cause is rt.Cause.PRODUCER_BEHIND

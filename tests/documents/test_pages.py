@@ -51,7 +51,7 @@ def test_the_programs_of_the_readme(tmp_path: Path) -> None:
     with _running(tmp_path, "consumer", consumer) as seen:
         subprocess.run([sys.executable, "-c", feed], cwd=tmp_path, env=ENVIRONMENT, check=True)
         with _running(tmp_path, "pipeline", pipeline):
-            line = wait_for(lambda: _first_line(seen), "a line of the consumer", timeout=240)
+            line = wait_for(lambda: _first_line(seen), "a line of the consumer")
     assert f"```text\n{line}```" in text
 
 
@@ -74,7 +74,7 @@ def _running(folder: Path, name: str, code: str) -> Iterator[Path]:
             assert process.poll() is None, (folder / f"{name}.err").read_text()[-5000:]
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(240)
 
 
 def test_the_commands_that_pages_show_are_complete(monkeypatch: pytest.MonkeyPatch) -> None:

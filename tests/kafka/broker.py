@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -24,7 +24,7 @@ from tests.kafka.losing_proxy import LosingProxy
 from tests.servers import KeptPort, ServerProcess
 from tests.sparksession import wait_for
 
-START_SECONDS = 120.0
+START_SECONDS = 240.0
 """How long the broker may take to accept connections."""
 CERTIFICATE = Path(__file__).parent / "tls.pem"
 PASSWORD = "geheim-4711"
@@ -123,9 +123,19 @@ class KafkaBroker:
         """Creates a topic, with a new name unless given; ``config`` has ``_`` for the dots of Kafka's names."""
         name = name or f"topic-{next(self._names)}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        _done(self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)]))
+        wait_for(lambda: self._created(NewTopic(name, partitions, 1, config=settings)), "a broker for the new topic")
         wait_for(lambda: self._has(name), "the new topic")
         return name
+
+    def _created(self, topic: NewTopic) -> bool:
+        """Creates a topic; False while the controller takes the broker for lost, as after a pause of the machine."""
+        try:
+            _done(self.admin.create_topics([topic]))
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+                raise
+            return False
+        return True
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; it can be created again at once."""
@@ -191,7 +201,7 @@ class KafkaBroker:
 
     def _accepts(self) -> bool:
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            socket.create_connection(("127.0.0.1", self.port), timeout=60).close()
         except OSError:
             return False
         return True

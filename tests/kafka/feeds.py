@@ -19,6 +19,8 @@ from spark_rowtime.kafka import KafkaFeed
 from tests.sparksession import wait_for
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
+PATIENT = {"kafka.session.timeout.ms": "240000"}
+"""Kafka takes no partition from a host that stands still for a while: it would read some messages twice."""
 START = datetime(2026, 1, 5, 14, tzinfo=UTC)
 
 
@@ -50,7 +52,7 @@ def read(kafka: Any, path: Path | str, topics: str, **arguments: Any) -> list[in
     """Reads what the topics have now, in this process; returns the numbers of all rows of the stream."""
     if not Path(path).exists():
         rt.createStream(str(path), SCHEMA)
-    given = {"servers": kafka.bootstrap, "topics": topics, "untilEnd": True, **arguments}
+    given = {"servers": kafka.bootstrap, "topics": topics, "untilEnd": True, **PATIENT, **arguments}
     try:
         rt.runAdapter(KafkaFeed, str(path), arguments=given, producer="feed", restarts=0)
     except rt.RowtimeError as error:
@@ -103,8 +105,8 @@ class Host:
         """Ends the process."""
         if self._process.poll() is None:
             self.send(number)
-        self._process.wait(30)
-        self._reader.join(10)
+        self._process.wait(240)
+        self._reader.join(240)
 
     def lives(self) -> bool:
         """Whether the process runs."""

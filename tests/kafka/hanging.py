@@ -14,11 +14,11 @@ def begin(pipe: Any, bootstrap: str, name: str, topic: str, messages: list[dict[
 
     settings = {"bootstrap.servers": bootstrap, "transactional.id": name, "transaction.timeout.ms": OPEN_MS}
     producer = Producer(settings)
-    producer.init_transactions(30)
+    producer.init_transactions(240)
     producer.begin_transaction()
     for message in messages:
         producer.produce(topic, **message)
-    assert producer.flush(30) == 0
+    assert producer.flush(240) == 0
     pipe.send("open")
     pipe.recv()
 
@@ -26,7 +26,7 @@ def begin(pipe: Any, bootstrap: str, name: str, topic: str, messages: list[dict[
 def left_open(kafka: Any, topic: str, *messages: dict[str, Any], name: str) -> None:
     """Leaves a transaction with these messages open: kill -9 of its producer."""
     producer = Victim(begin, kafka.bootstrap, name, topic, list(messages))
-    producer.listen(60, 1)
+    producer.listen(240, 1)
     assert producer.heard == ["open"]
     assert producer.kill()
 
@@ -35,4 +35,4 @@ def end(kafka: Any, name: str) -> None:
     """Ends the transaction that was left open, as a new producer of its name does when it starts."""
     from confluent_kafka import Producer
 
-    Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name}).init_transactions(30)
+    Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name}).init_transactions(240)

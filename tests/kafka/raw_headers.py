@@ -7,7 +7,7 @@ from confluent_kafka import cimpl
 
 TOPIC, PARTITION, VALUE, COPY, HEADER, END = 1, 3, 4, 7, 9, 0
 """Kinds of arguments of ``rd_kafka_producev``."""
-PRODUCER, COPIED, WAIT_MS = 0, 2, 10_000
+PRODUCER, COPIED, WAIT_MS = 0, 2, 240_000
 
 
 def send_with_header(servers: str, topic: str, value: bytes, name: bytes) -> None:

@@ -122,7 +122,7 @@ def test_a_schema_that_has_changed() -> None:
 
 def decode(url: str, message: dict[str, Any]) -> Any:
     """The row of a message, read with a registry that does not try again."""
-    records = AvroRecords({"url": url, "max.retries": "0"})
+    records = AvroRecords({"url": url, "max.retries": "0", "timeout": "240"})
     given = SimpleNamespace(value=lambda: message["value"], topic=lambda: "orders")
     return RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), records, "at").made()(given)
 

@@ -13,6 +13,7 @@ from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.kafka.deliveries import Deliveries
 from spark_rowtime.store import open_store
 from spark_rowtime.types.timestamps import to_micros
+from tests.sparksession import wait_for
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 CERTIFICATE, PASSWORD = Path(__file__).parent / "tls.pem", "geheim-4711"
@@ -35,7 +36,7 @@ def client(kafka: Any, **settings: Any) -> Any:
 
 def kafka_bounds(kafka: Any, topic: str, path: str, producer: str = "app", **settings: Any) -> rt.KafkaBounds:
     sink = rt.openSink(path, producer=producer, lease=None, linger="1 hour")
-    return rt.KafkaBounds(client(kafka, **settings), topic, sink)
+    return rt.KafkaBounds(client(kafka, **settings), topic, sink, timeout="240 s")
 
 
 def us(text: str) -> int:
@@ -50,7 +51,7 @@ def read(kafka: Any, topic: str) -> list[tuple[int, int, str]]:
     consumer.assign([confluent_kafka.TopicPartition(topic, p, 0) for p in partitions])
     found, ended = [], 0
     while ended < len(partitions):
-        message = consumer.poll(30)
+        message = consumer.poll(240)
         assert message is not None
         if message.error() is None:
             found.append((message.partition(), message.offset(), message.value().decode()))
@@ -155,6 +156,7 @@ def test_threads_that_produce_while_another_sends_bounds(kafka: Any, path: str) 
         running = [pool.submit(produce, partition) for partition in range(3)]
         for hour in hours:
             orders.sendRowtimeBound(rt.RowtimeBound.fromFloor(us("00:00") + hour * 3_600_000_000))
+        wait_for(lambda: refused, "a late row")
         stop.set()
         sent = sum(one.result() for one in running)
     orders.close()
@@ -218,7 +220,7 @@ def test_a_producer_that_does_not_tell_where_its_messages_are(kafka: Any, path: 
     value, said = SILENT[name]
     topic, sink = kafka.topic(), rt.openSink(path, producer="app", lease=None)
     producer = client(kafka, **{"enable.idempotence": False, name: value})
-    orders = rt.KafkaBounds(producer, topic, sink, timeout="30 s")
+    orders = rt.KafkaBounds(producer, topic, sink, timeout="240 s")
     orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
     if name == "delivery.report.only.error":
         producer.flush()
@@ -284,7 +286,7 @@ def test_a_producer_through_tls_with_a_password(kafka: Any, path: str, caplog: p
         tls = {"security.protocol": "SASL_SSL", "ssl.ca.location": str(CERTIFICATE)}
         return {"bootstrap.servers": kafka.secure, **sasl, **tls, **log}
 
-    def opened(password: str, admin: bool = True, timeout: str = "30 s") -> rt.KafkaBounds:
+    def opened(password: str, admin: bool = True, timeout: str = "240 s") -> rt.KafkaBounds:
         sink, settings = rt.openSink(path, producer="app", lease=None, linger="1 hour"), secure(password)
         given = {"admin": AdminClient(settings)} if admin else {}
         try:

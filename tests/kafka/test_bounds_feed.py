@@ -15,6 +15,7 @@ from spark_rowtime.cli import main
 from spark_rowtime.kafka import BoundsFeed
 from spark_rowtime.kafka.bounds_feed import bound_with_offsets
 from spark_rowtime.kafka.malformed import MalformedError
+from tests.kafka.feeds import PATIENT
 from tests.kafka.topics import messages
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL"
@@ -24,7 +25,7 @@ TEN = rt.RowtimeBound("2026-01-05T10:00:00Z")
 
 def take(kafka: Any, path: str, topic: str) -> None:
     """Takes what the topic of bounds has now."""
-    arguments = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True}
+    arguments = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True, **PATIENT}
     rt.runAdapter(BoundsFeed, path, arguments=arguments, producer="bounds", restarts=0)
 
 
@@ -41,7 +42,7 @@ def test_a_program_in_java_sends_a_bound_with_the_offsets_of_its_messages(
     for name, partitions in (("orders", 3), ("orders-bounds", 1)):
         kafka.topic(name, partitions=partitions)
     command = ["java", "-cp", f"{kafka_jars}/*", str(JAVA), kafka.bootstrap]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr
     path = str(tmp_path / "bounds.rowtime")
     rt.createStream(path, SCHEMA)

@@ -37,7 +37,7 @@ def test_processes_killed_at_random_moments(kafka: Any, tmp_path: Path, tally: C
     turns = [dice.choice("ab") for _ in range(how_many(FEW))]
     for turn, name in enumerate([*turns, "a", "b"]):
         victim = running.pop(name)
-        victim.listen(60, 40)
+        victim.listen(240, 40)
         assert kill_at_random(victim, dice)
         line.fault()
         acknowledged += [value for what, value in victim.heard if what == "row"]
@@ -89,9 +89,9 @@ def test_a_broker_that_is_killed_holds_the_bounds_until_it_is_back(
     line, topic, path = tally("kill -9 of the broker under rt.KafkaBounds"), kafka.topic(), str(tmp_path / "bounds")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
     victim = Victim(bounded.pour, kafka.bootstrap, topic, path, "a", 0)
-    victim.listen(60, 100)
+    victim.listen(240, 100)
     kafka.kill()
     kafka.start()
     line.fault()
-    assert victim.listen(60, len(victim.heard) + 60)
+    assert victim.listen(240, len(victim.heard) + 60)
     check_killed(victim, kafka, topic, path, line)

@@ -32,21 +32,23 @@ QUICK = "kafka.topic.metadata.refresh.interval.ms=200"
 def test_a_silent_partition_closes_its_hours(kafka: Any, tmp_path: Path) -> None:
     """By ``idle``, while another one goes on; the partition is waited for again with its next message."""
     topic, path, sent = kafka.topic(partitions=2), str(tmp_path / "s"), [100]
+    later, last = 100_000, 200_000
     rt.createStream(path, SCHEMA)
 
     def goes_on() -> bool:
         kafka.send(topic, [message(sent[-1] + 1, partition=1)])
         sent.append(sent[-1] + 1)
-        return bound(path) >= moment(100)
+        found = rt.describeStream(path).bound
+        return found is not None and found >= rt.RowtimeBound(moment(100))
 
     kafka.send(topic, [message(n) for n in range(5)] + [message(100, partition=1)])
     with hosts(Host(kafka, path, topic, "feed", "idle=1 second", QUICK)) as [host]:
         wait_for(goes_on, "the bound of the partition that goes on")
-        kafka.send(topic, [message(1000)])
-        eventually(lambda: numbers(path), [*range(5), *sent, 1000])
+        kafka.send(topic, [message(later)])
+        eventually(lambda: numbers(path), [*range(5), *sent, later])
         kafka.add_partitions(topic, 3)
-        kafka.send(topic, [message(2000, partition=2)])
-        eventually(lambda: numbers(path)[-1:], [2000])
+        kafka.send(topic, [message(last, partition=2)])
+        eventually(lambda: numbers(path)[-1:], [last])
         host.end()
     assert rt.describeStream(path).rejected == 0
 

@@ -132,13 +132,13 @@ def test_the_group_is_told_the_offsets_and_they_are_never_read(kafka: Any, tmp_p
 
     def told() -> dict[int, int]:
         asked = kafka.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        return {at.partition: at.offset for at in asked[group].result(30).topic_partitions}
+        return {at.partition: at.offset for at in asked[group].result(240).topic_partitions}
 
     assert told() == {0: 4, 1: 3, 2: 3}
     for wrong in (0, 2):
         places = [TopicPartition(topic, partition, wrong) for partition in range(3)]
         changed = kafka.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
-        changed[group].result(30)
+        changed[group].result(240)
         kafka.send(topic, [message(10 + wrong, partition=1)])
         read(kafka, path, topic)
     assert numbers(path) == [*range(11), 12]

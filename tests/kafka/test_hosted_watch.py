@@ -52,7 +52,7 @@ class Job:
     def error(self, frame: DataFrame) -> str:
         """With what a query of the frame fails."""
         with Observed(frame, self.folder / "failing") as query, suppress(StreamingQueryException):
-            query.query.awaitTermination(60)
+            query.query.awaitTermination(240)
         return str(query.query.exception())
 
 
@@ -135,7 +135,7 @@ def test_two_queries_share_the_bounds(job: Job) -> None:
                 wait_for(lambda query=query: closed(query) == [hour(9, 2)], "the first hour")
         job.put(0, "11:30")
         job.put(1, "11:40")
-        wait_for(lambda: closed(one) == [hour(9, 2), hour(10, 2)], "the second hour", 120)
+        wait_for(lambda: closed(one) == [hour(9, 2), hour(10, 2)], "the second hour")
     assert not rt.rejectedRows(job.bounds).num_rows
 
 

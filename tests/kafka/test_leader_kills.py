@@ -66,14 +66,14 @@ def test_bounds_beside_go_on_with_the_new_leaders(
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
     victim = Victim(bounded.pour, two_brokers.bootstrap, topic, path, "a", 0)
     for _ in range(how_many(1)):
-        assert victim.listen(60, len(victim.heard) + 100)
+        assert victim.listen(240, len(victim.heard) + 100)
         admin = two_brokers.asks_the_second()
         two_brokers.kill()
         line.fault()
         topics = Topics(admin, partial(unavailable, two_brokers.bootstrap), seconds=30)
         assert len(topics.ends(topics.describe(topic).parts, committed=False)) == 3
         two_brokers.moved()
-        assert victim.listen(60, len(victim.heard) + 100)
+        assert victim.listen(240, len(victim.heard) + 100)
         two_brokers.start()
     check_killed(victim, two_brokers, topic, path, line)
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from tests.kafka.test_transactions import LAST, stream  # noqa: F401  (a fixture
 from tests.kafka.topics import drain, messages, opened, rows_and_bound
 
 pytest.importorskip("confluent_kafka")
-SHORT = {"transaction.timeout.ms": 1000, "reconnect.backoff.max.ms": 100}
+QUICK = {"reconnect.backoff.max.ms": 100}
+SHORT = {"transaction.timeout.ms": 1000, **QUICK}
 """The brokers end a transaction after a second."""
 LONG_LOST = 6
 """So many requests in a row are made in more than a second."""
@@ -45,17 +47,48 @@ def whole(kafka: Any, path: str, topic: str) -> None:
     assert (sorted(numbers), bound) == ([*range(6)], LAST)
 
 
+@contextmanager
+def answers_after(proxy: Any, seconds: float) -> Iterator[None]:
+    """In the block the proxy loses nothing more once so many seconds have passed since its first loss."""
+    over = threading.Event()
+    proxy.lose(0, delivered=False)
+
+    def end_losses() -> None:
+        while not proxy.lost and not over.wait(0.01):
+            pass
+        over.wait(seconds)
+        proxy.losses = proxy.lost
+
+    thread = threading.Thread(target=end_losses)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_a_commit_whose_answer_was_lost_for_longer_than_a_transaction_may_take(
     kafka: Any,
     stream: str,  # noqa: F811
     proxy: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The brokers have committed, so they do not end it: the drain asks until it knows, and goes on."""
-    topic, longer = kafka.topic(), {**SHORT, "transaction.timeout.ms": 8000}  # what comes first takes its time, too
-    found = threading.Timer(10, lambda: setattr(proxy, "losses", proxy.lost))
-    found.start()
-    draining(proxy, stream, topic, FOR_EVER, delivered=True, options=longer)
-    found.join()
+    """The brokers have committed, so they do not end it: the drain asks until it knows, and goes on.
+
+    If the machine stands still before the commit, the brokers end the transaction. Then another drain has more time.
+    """
+    monkeypatch.setattr(transactions, "REQUEST_SECONDS", 240.0)
+    topic = kafka.topic()
+    for seconds in (4, 20, 60):
+        try:
+            with answers_after(proxy, seconds + 1):
+                given = {**QUICK, "transaction.timeout.ms": seconds * 1000}
+                draining(proxy, stream, topic, FOR_EVER, delivered=True, options=given)
+            break
+        except rt.KafkaUnavailableError:
+            if seconds == 60 or messages(kafka.bootstrap, topic) != [[], [], []]:
+                raise
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(6)]
     whole(kafka, stream, topic)
 

@@ -206,6 +206,7 @@ def test_a_topic_that_was_created_again_gets_all_rows_though_a_broker_answers_wi
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch, behind: int
 ) -> None:
     """A broker whose metadata are behind the controller's answers with the id of the deleted topic."""
+    monkeypatch.setattr(cluster, "SETTLE_SECONDS", 60.0)
     topic = kafka.topic()
     drain(kafka.bootstrap, stream, topic)
     old = recreated(kafka, topic)
@@ -316,7 +317,7 @@ def empty(kafka: Any, topic: str) -> None:
 
     removed = kafka.admin.delete_records([TopicPartition(topic, partition, OFFSET_END) for partition in range(3)])
     for future in removed.values():
-        future.result(30)
+        future.result(240)
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
@@ -330,16 +331,16 @@ def test_a_position_behind_a_transaction_that_is_open_is_waited_for(
     topic, places = kafka.topic(), kafka.topic(partitions=1, cleanup_policy="compact")
     first = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "another-drain"})
     with rt.openReader(stream) as reader, opened(kafka.bootstrap, topic, reader.schema, positions=places) as sink:
-        first.init_transactions(30)
+        first.init_transactions(240)
         first.begin_transaction()
         first.produce(places, b"{}", b"another")
-        assert first.flush(30) == 0
+        assert first.flush(240) == 0
         reader.drainTo(sink)
     with monkeypatch.context() as impatient:
         impatient.setattr(positions, "HANGING_SECONDS", 0.5)
         with pytest.raises(rt.KafkaUnavailableError, match="a transaction of another drain has not ended"):
             drain(kafka.bootstrap, stream, topic, positions=places)
-    first.abort_transaction(30)
+    first.abort_transaction(240)
     drain(kafka.bootstrap, stream, topic, positions=places)
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
@@ -414,7 +415,7 @@ def test_no_error_shows_the_password(
 ) -> None:
     monkeypatch.setenv("ROWTIME_TEST_PASSWORD", "hunter2")
     brokers, options = secured(kafka, tmp_path, **more)
-    for seconds in (1.0, 10.0, 30.0):  # the broker's refusal may take its time
+    for seconds in (1.0, 10.0, 120.0):  # the broker's refusal may take its time
         monkeypatch.setattr(cluster, "REQUEST_SECONDS", seconds)
         done = CliRunner().invoke(main, ["drain", stream, f"{brokers}orders", *options])
         assert done.exit_code == 1

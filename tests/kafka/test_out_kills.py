@@ -53,7 +53,7 @@ class Pipeline:
     def end(self, line: Tally) -> None:
         """Drains the rest, after which every row is there once, and each partition says that it is complete."""
         self._sink.close(complete=True)
-        assert self.drain(dying=False).end(120)[1] == 0
+        assert self.drain(dying=False).end()[1] == 0
         found = messages(self.kafka.bootstrap, self.topic)
         assert all(partition and partition[-1].headers.get("rowtime.strict") == b"true" for partition in found)
         numbers, _ = rows_and_bound(found)

@@ -15,7 +15,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka import positions
 from spark_rowtime.kafka import quiet
-from tests.kafka.feeds import message, moment, numbers, read
+from tests.kafka.feeds import eventually, message, moment, numbers, read
 from tests.kafka.hanging import end, left_open
 from tests.kafka.test_bounds import DAY, client, floor, kafka_bounds, path, us  # noqa: F401  (a fixture)
 from tests.kafka.topic_bounds import TopicBounds, hourly, promise
@@ -53,7 +53,7 @@ def test_a_feed_waits_behind_a_transaction_that_hangs_and_says_so(
     with ThreadPoolExecutor(1) as pool, caplog.at_level(logging.WARNING):
         reading = pool.submit(read, kafka, tmp_path / "s", topic, untilEnd=False, idle="0 s")
         assert said(caplog, "still open").startswith(f"Partition 0 of topic {topic} does not go on behind offset 1:")
-        assert numbers(tmp_path / "s") == [0]
+        eventually(lambda: numbers(tmp_path / "s"), [0])
         end(kafka, topic)
         with pytest.raises(rt.MessageDecodeError, match="offset 3"):
             reading.result()
@@ -86,14 +86,14 @@ def test_a_cut_lies_behind_the_messages_of_an_open_transaction(kafka: Any, path:
 def test_a_bound_within_a_transaction_counts_once_it_has_ended(kafka: Any, path: str, ends: str) -> None:  # noqa: F811
     topic = kafka.topic()
     producer = client(kafka, **{"transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(240)
     with rt.KafkaBounds(producer, topic, rt.openSink(path, producer="app", linger="1 hour")) as orders:
         producer.begin_transaction()
         orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
         orders.sendRowtimeBound(f"{DAY}10:00Z")
         orders.flush()
         assert floor(path, topic, *readable(kafka.bootstrap, topic)) is None
-        getattr(producer, ends)(30)
+        getattr(producer, ends)(240)
         ended(kafka.bootstrap, topic)
         assert floor(path, topic, *readable(kafka.bootstrap, topic)) == us("10:00")
         with pytest.raises(rt.LateRowError):
@@ -107,11 +107,11 @@ def test_messages_that_an_abort_has_taken_back_hold_the_next_bound_once(kafka: A
     """They were in the client. Whoever does not produce them again calls again."""
     topic = kafka.topic()
     producer = client(kafka, **{"transactional.id": topic, "linger.ms": 20_000})
-    producer.init_transactions(30)
+    producer.init_transactions(240)
     with rt.KafkaBounds(producer, topic, rt.openSink(path, producer="app", linger="1 hour")) as orders:
         producer.begin_transaction()
         orders.produce("9:00", rowtime=f"{DAY}09:00Z", partition=0)
-        producer.abort_transaction(30)
+        producer.abort_transaction(240)
         with pytest.raises(rt.KafkaUnavailableError, match="Produce them again") as caught:
             orders.sendRowtimeBound(f"{DAY}10:00Z")
         assert caught.value.values["code"] == "_PURGE_QUEUE"
@@ -135,12 +135,12 @@ def test_a_window_beside_waits_for_a_transaction_that_may_still_bring_rows(
     noon, one = ("12:00", "13:00"), ("13:00", "14:00")
     topic_bounds = TopicBounds(spark, kafka, tmp_path)
     producer = client(kafka, **{"transactional.id": topic_bounds.bounds})
-    producer.init_transactions(30)
+    producer.init_transactions(240)
 
     def put(clock: str, key: str) -> None:
         producer.begin_transaction()
         producer.produce(topic_bounds.topics[0], f'{{"ts": "2006-09-11T{clock}:00Z", "k": "{key}"}}', partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(240) == 0
 
     with closing(topic_bounds.sink()) as sink, Observed(hourly(topic_bounds.rows(**COMMITTED)), tmp_path) as query:
         put("12:10", "a")
@@ -149,14 +149,14 @@ def test_a_window_beside_waits_for_a_transaction_that_may_still_bring_rows(
         assert query.step() == []
         found = wait_for(lambda: waits(topic_bounds, query), "the account of the batch")
         assert f"up to {topic_bounds.topics[0]}[0] at 1. It has read {topic_bounds.topics[0]}[0] at 0." in found.note
-        producer.commit_transaction(30)
+        producer.commit_transaction(240)
         ended(kafka.bootstrap, topic_bounds.topics[0])
         assert query.step() == [(noon, "a", 2)]
         put("13:10", "b")
         topic_bounds.put(1, ("13:20", "c"))
         promise(sink, "14:00", {topic_bounds.topics[0]: {0: 3, 1: 2}})
         assert query.step() == []
-        producer.abort_transaction(30)
+        producer.abort_transaction(240)
         ended(kafka.bootstrap, topic_bounds.topics[0])
         assert query.step() == [(one, "c", 1)], "nothing of an aborted transaction"
     assert topic_bounds.rejected == []

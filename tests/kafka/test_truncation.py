@@ -72,7 +72,7 @@ def test_the_last_message_may_be_gone_where_markers_follow(kafka: Any, tmp_path:
     abort(kafka, topic)
     assert read(kafka, tmp_path / "s", topic) == [0]
     for future in kafka.admin.delete_records([TopicPartition(topic, 0, 3)]).values():
-        future.result(30)
+        future.result(240)
     kafka.send(topic, [message(1)])
     assert read(kafka, tmp_path / "s", topic) == [0, 1]
 
@@ -82,9 +82,9 @@ def abort(kafka: Any, topic: str) -> None:
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(240)
     producer.begin_transaction()
     producer.produce(topic, b"aborted", partition=0)
-    assert producer.flush(30) == 0
-    producer.abort_transaction(30)
+    assert producer.flush(240) == 0
+    producer.abort_transaction(240)
     ended(kafka.bootstrap, topic, of=1)

@@ -10,16 +10,22 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import KafkaWatch, declaration
+from spark_rowtime.kafka import KafkaWatch, declaration, topics
 from spark_rowtime.kafka.consumption import Consumption
 from spark_rowtime.kafka.declaration import Declaration
 from spark_rowtime.kafka.topics import Topics
 from spark_rowtime.kafka.watch import create_watched
-from tests.kafka.feeds import bound, eventually, hosts, message, moment
+from tests.kafka.feeds import PATIENT, bound, eventually, hosts, message, moment
 from tests.kafka.test_watch import Watcher, watch
 from tests.sparksession import wait_for
 
 REFUSED = "Another host of a watch runs, or starts just now"
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brokers say who runs, also if they are slow."""
+    monkeypatch.setattr(topics, "SOON_SECONDS", 240.0)
 
 
 def test_of_two_hosts_that_start_at_once_one_is_refused(kafka: Any, tmp_path: Path) -> None:
@@ -53,7 +59,7 @@ def test_the_stores_order_decides_which_one_it_is(
 
     def looks(self: Declaration, topics: Any) -> None:
         look(self, topics)
-        both.wait(60)
+        both.wait(240)
 
     monkeypatch.setattr(Declaration, "look", looks)
     with ThreadPoolExecutor(2) as pool:
@@ -98,7 +104,7 @@ def test_the_one_whose_declaration_was_written_over_ends(
         kafka.send(topic, [message(0, 100)])
         one(kafka, path, topic, 2)
         joins.set()
-        assert REFUSED in str(first.exception(60))
+        assert REFUSED in str(first.exception(240))
     assert bound(path) == moment(-20)
 
 
@@ -122,7 +128,7 @@ def test_brokers_that_do_not_say_who_runs(kafka: Any, tmp_path: Path, monkeypatc
 
 def one(kafka: Any, path: str, topic: str, minutes: int) -> None:
     """A host in this thread, up to what the topic has now."""
-    given = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True, "lateness": f"{minutes} minutes"}
+    given = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True, "lateness": f"{minutes} minutes"} | PATIENT
     rt.runAdapter(KafkaWatch, path, arguments=given, producer=f"host-{minutes}", restarts=0)
 
 
@@ -141,7 +147,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     def runs(consumption: Consumption) -> None:
         if not held:
             held.append(consumption)
-            assert joins.wait(60)
+            assert joins.wait(240)
         run(consumption)
 
     monkeypatch.setattr(Consumption, "run", runs)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import spark_rowtime as rt
 from spark_rowtime.drain.kafka.sink import TopicSink, openTopicSink
+from spark_rowtime.kafka.client import PASSING
 from tests.sparksession import wait_for
 
 READING = {
@@ -44,13 +45,23 @@ def readable(servers: str, topic: str, partitions: int = 3, *, committed: bool =
 
 
 def _ends(admin: Any, topic: str, partitions: int, *, committed: bool) -> list[int]:
-    from confluent_kafka import IsolationLevel, TopicPartition
+    from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     asked = {TopicPartition(topic, partition): OffsetSpec.latest() for partition in range(partitions)}
-    found = admin.list_offsets(asked, isolation_level=level, request_timeout=30)
-    return [found[place].result(30).offset for place in asked]
+
+    def answered() -> list[int] | None:
+        answers = admin.list_offsets(asked, isolation_level=level, request_timeout=240)
+        try:
+            return [answers[place].result(240).offset for place in asked]
+        except KafkaException as error:
+            if error.args[0].name() not in PASSING:
+                raise
+            return None
+
+    found: list[int] = wait_for(answered, "the leaders of the partitions")
+    return found
 
 
 def ended(servers: str, topic: str, *partitions: int, of: int = 3) -> None:

@@ -65,7 +65,7 @@ class Watch:
 
     def settle(self) -> None:
         """Waits until the watch that a query hosts has followed all that the topic has, and checks its bounds."""
-        wait_for(self._has_followed, "the watch of the query", 120)
+        wait_for(self._has_followed, "the watch of the query")
         self._check()
 
     def _check(self) -> None:

@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from tests.load.producers import BATCH, SCHEMA, name
+from spark_rowtime.store.local.directory import open_local
+from tests.load.producers import BATCH, LOCK_SECONDS, SCHEMA, name
 from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ class Worker:
     def stop(self) -> int:
         assert self.process.stdin is not None
         self.process.stdin.close()
-        return self.process.wait(60)
+        return self.process.wait(240)
 
 
 @contextmanager
@@ -89,9 +90,10 @@ def seen_by(file: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> str:
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
     path = str(tmp_path / "load.rowtime")
-    rt.createStream(path, SCHEMA)
+    rt.createStream(path, SCHEMA, producers=[name(n) for n in range(PRODUCERS)])  # it waits for the slowest process
     return path
 
 
@@ -103,12 +105,12 @@ def test_many_producers_and_readers_that_are_killed(path: str, tmp_path: Path, r
     watched = {"reader": Memory(lambda: readers[0].process.pid)}
     with ending([*producers, *readers]), queried(request, path, watched) as counted:
         for file in states:
-            wait_for(lambda f=file: seen_by(f)["seen"], "a reader to read", 120)
+            wait_for(lambda f=file: seen_by(f)["seen"], "a reader to read")
         kills = kill_for_a_while([*producers, readers[1]], watched, path)
         assert [worker.stop() for worker in producers] == [0] * len(producers)
         info = rt.describeStream(path)
         for file in states:
-            wait_for(lambda f=file: sum(seen_by(f)["seen"].values()) >= info.rows, "a reader to come to the end", 120)
+            wait_for(lambda f=file: sum(seen_by(f)["seen"].values()) >= info.rows, "a reader to come to the end")
         assert [worker.stop() for worker in readers] == [0, 0]
         assert counted() in (None, info.rows)
     report(info, kills, states, timings, watched)
@@ -129,7 +131,7 @@ def queried(request: Any, path: str, watched: dict[str, Memory]) -> Iterator[Cal
 
     query = spark.readStream.format("rowtime").load(path).writeStream.foreachBatch(count).start()
     try:
-        wait_for(lambda: rows[0], "the query's first rows", 120)
+        wait_for(lambda: rows[0], "the query's first rows")
         watched["Spark's planner"] = Memory(planner(spark))
 
         def counted() -> int:
@@ -151,11 +153,11 @@ def planner(spark: Any) -> Callable[[], int]:
 
 def kill_for_a_while(workers: list[Worker], watched: dict[str, Memory], path: str) -> int:
     """Kills one of them again and again, once all producers have begun; how often."""
-    wait_for(lambda: all_send(path), "all producers to send", 120)
+    wait_for(lambda: all_send(path), "all producers to send")
     dice, kills, end = random.Random(4), 0, time.monotonic() + SECONDS
-    while time.monotonic() < end:
+    while not kills or time.monotonic() < end:
         due = time.monotonic() + KILL_EVERY
-        wait_for(lambda until=due: time.monotonic() >= until, "the next kill", KILL_EVERY + 60)
+        wait_for(lambda until=due: time.monotonic() >= until, "the next kill", KILL_EVERY + 240)
         for memory in watched.values():
             memory.look()
         dice.choice(workers).kill_and_restart()

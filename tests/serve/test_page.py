@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.store.local import exclusive
 from tests.diagnosis.test_wait import Query
 from tests.serve.conftest import SCHEMA, Server, playwright
 from tests.servers import KeptPort
@@ -191,12 +192,13 @@ def test_it_says_when_the_connection_is_lost_and_goes_on(orders, sinks, serve: S
 
 
 def test_a_stream_can_be_deleted_while_it_is_shown(
-    tmp_path: Path, orders, sinks, serve: Serve, open_page: Open
+    orders, sinks, serve: Serve, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page(serve(orders).url)
     expect(lane(page, "Berlin")).to_be_visible()
     for sink in sinks.values():
         sink.close()
+    monkeypatch.setattr(exclusive, "PATIENCE_SECONDS", 240)  # the server reads the stream now and then
     rt.deleteStream(orders)
     expect(page.get_by_role("alert")).to_contain_text("This stream cannot be read")
 

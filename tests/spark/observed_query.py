@@ -28,6 +28,13 @@ def clock_of_micros(value: int) -> str:
     return clock_of(datetime(1970, 1, 1) + timedelta(microseconds=value))
 
 
+def put_row(file: Path, clock: str, key: str) -> None:
+    """A file of one row for a query that reads its folder: it is there as a whole, or not at all."""
+    new = file.with_name(f".{file.name}.tmp")
+    new.write_text(f'{{"rowtime": "{at(clock)}", "k": "{key}"}}\n')
+    new.rename(file)
+
+
 class Observed:
     """Runs a frame into foreachBatch. It can be started and stopped repeatedly; each start uses the checkpoint."""
 

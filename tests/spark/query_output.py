@@ -47,7 +47,7 @@ class Watched:
         """Runs the query with Trigger.AvailableNow, and waits for its end."""
         writer = frame.writeStream.foreachBatch(self).trigger(availableNow=True)
         self.query = (writer.option("checkpointLocation", str(checkpoint)) if checkpoint else writer).start()
-        assert self.query.awaitTermination(120), "AvailableNow has not ended"
+        assert self.query.awaitTermination(240), "AvailableNow has not ended"
         return self
 
     def step(self) -> list[tuple[Any, ...]]:
@@ -104,6 +104,11 @@ def refused(kind: type[rt.RowtimeError], *said: str) -> Iterator[None]:
     text = str(caught.value)
     for part in (kind.__name__, *said):
         assert part in text, f"{part!r} is not in: {text}"
+
+
+def last_batch(query: StreamingQuery) -> int:
+    """The number of the last batch. A query that waits for some time reports progress with the next number."""
+    return max(progress.batchId for progress in query.recentProgress if "addBatch" in progress.durationMs)
 
 
 def finish(query: StreamingQuery) -> None:

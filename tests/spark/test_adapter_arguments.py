@@ -64,7 +64,7 @@ def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, 
         text = shown(frame) + str(query.lastProgress) + Path(f"/proc/{process}/cmdline").read_text()
         os.kill(process, signal.SIGKILL)
         with pytest.raises(StreamingQueryException, match="ended with code -9") as caught:
-            query.awaitTermination(60)
+            query.awaitTermination(240)
     with running(start(hosted(spark, path, password=SECRET, lastRow=4), out, checkpoint)) as query:
         wait_for(promised(path, 4), "the rows of the second run")
         query.processAllAvailable()

@@ -157,7 +157,7 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
     killed = program(path, gate, "kill")
     try:
-        wait_for(Path(f"{gate}.reached").exists, "the task that waits", timeout=120)
+        wait_for(Path(f"{gate}.reached").exists, "the task that waits")
         wait_for(lambda: list((Path(path) / "segments").iterdir()), "staged rows")
     finally:
         os.killpg(killed.pid, signal.SIGKILL)
@@ -165,7 +165,7 @@ def test_a_driver_killed_in_the_middle_leaves_nothing_and_tasks_that_ran_twice_c
     info = rt.describeStream(path)
     assert (info.rows, info.seq, info.producers) == (0, 0, ())
     again = program(path, gate, "retry")
-    assert again.communicate(timeout=200)[0].strip() == "saved"
+    assert again.communicate(timeout=240)[0].strip() == "saved"
     with rt.openReader(path) as reader:
         found = [x for train in reader for x in train.rows.column("x").to_pylist()]
     assert found == [*range(ROWS)], "each row once, though each task ran twice"

@@ -53,7 +53,7 @@ def test_the_last_window_comes_out_and_the_output_is_complete(pipe: Pipe, tmp_pa
 
     once = hourly(pipe.read("source")).writeStream.format("rowtime").trigger(availableNow=True)
     path = str(tmp_path / "once")
-    assert once.option("checkpointLocation", str(tmp_path / "checkpoint once")).start(path).awaitTermination(120)
+    assert once.option("checkpointLocation", str(tmp_path / "checkpoint once")).start(path).awaitTermination(240)
     assert sorted(read_again(path)) == [("10:00", "o", 1), ("11:00", "b", 1), ("13:00", "b", 1), ("13:00", "o", 1)]
     assert rt.describeStream(path).bound == rt.RowtimeBound.END
 

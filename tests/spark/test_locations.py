@@ -96,7 +96,7 @@ def natively(pipe: Pipe, checkpoint: Path, options: dict[str, Any]) -> tuple[boo
     writer = pipe.read("s", **options).writeStream.option("checkpointLocation", str(checkpoint))
     writer = writer.foreachBatch(lambda frame, _: batches.append(sorted(map(repr, frame.collect()))))
     query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(120)
+    assert query.awaitTermination(240)
     return is_native(query), batches
 
 

@@ -68,7 +68,7 @@ class Twice:
         writer = frame.writeStream.foreachBatch(lambda f, _: batches.append(sorted(map(repr, f.collect()))))
         writer = writer.option("checkpointLocation", str(self.folder / (checkpoint or str(native))))
         query = writer.trigger(availableNow=True).start()
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(240)
         if batches and batches[-1]:
             assert is_native(query) is native
         self.rows_in[native] = sum(progress.numInputRows for progress in query.recentProgress)

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.store.local import exclusive
 from tests.spark.observed_query import Observed
 from tests.streams import Pipe, at, bound, opened, send
 
@@ -18,7 +20,8 @@ def rowtime(*arguments: str) -> str:
     return done.output
 
 
-def test_the_feed_and_the_query_go_on(pipe: Pipe, tmp_path: Path) -> None:
+def test_the_feed_and_the_query_go_on(pipe: Pipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exclusive, "PATIENCE_SECONDS", 240.0)  # the process of a query's source may take long to end
     orders = pipe.create("orders", "n INT", maxAhead="unlimited")
     feed = [("12:10", 1), ("12:50", 2), ("13:10", 3), ("14:10", 4)]
     hourly = pipe.read("orders").groupBy(F.window("rowtime", "1 hour")).count()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed_query import Observed
+from tests.spark.observed_query import Observed, put_row
 from tests.streams import Pipe, opened, send
 
 
@@ -75,10 +75,10 @@ def test_run_again_where_only_another_source_had_moved(pipe: Pipe, tmp_path) -> 
     query = Observed(mixed.dropDuplicates(["rowtime", "k"]), tmp_path)
     # Both in the first batch: Spark 4.2 takes the columns' nullability in the state from what is there.
     send(orders, ("12:00", "a"), promise="12:30")
-    (files / "0.json").write_text('{"rowtime": "2006-09-11T12:10:00Z", "k": "f"}\n')
+    put_row(files / "0.json", "12:10", "f")
     with query:
         query.step()
-        (files / "1.json").write_text('{"rowtime": "2006-09-11T13:00:00Z", "k": "f"}\n')
+        put_row(files / "1.json", "13:00", "f")
         assert query.step() == [("13:00", "f")]
     assert query.watermark == "12:30"
     query.lose_commit()

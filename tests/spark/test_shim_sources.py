@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.observed_query import Observed
+from tests.spark.observed_query import Observed, put_row
 from tests.streams import Pipe, opened, send
 
 
@@ -22,8 +22,7 @@ class Files:
         self.frame = pipe.spark.readStream.schema("rowtime TIMESTAMP, k STRING").json(str(self.folder))
 
     def put(self, clock: str, key: str) -> None:
-        name = f"{len(list(self.folder.iterdir()))}.json"
-        (self.folder / name).write_text(f'{{"rowtime": "2006-09-11T{clock}:00Z", "k": "{key}"}}\n')
+        put_row(self.folder / f"{len(list(self.folder.iterdir()))}.json", clock, key)
 
 
 @pytest.mark.smoke

@@ -13,6 +13,7 @@ STATE_PARTITIONS = 2
 
 def tasks(spark: SparkSession, query: StreamingQuery) -> int:
     """How many tasks the run has had so far."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(240_000)  # by its events the tracker knows them
     tracker = spark.sparkContext.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(str(query.runId))]
     return sum(tracker.getStageInfo(stage).numTasks for job in jobs for stage in job.stageIds)

@@ -27,7 +27,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.types.schema import rows_to_batch
 from tests.checkpoints import lose_last_commit
-from tests.spark.query_output import Watched, contents, finish, plain, refused, rows_of, table
+from tests.spark.query_output import Watched, contents, finish, last_batch, plain, refused, rows_of, table
 from tests.sparksession import start
 from tests.streams import Pipe, at, bound, clock_of, drained, opened, send
 
@@ -115,7 +115,7 @@ def test_a_batch_that_is_run_again_changes_nothing_and_a_restart_is_a_new_epoch(
     assert pipe.step() == [("10:00", 2)]
     query.stop()
     before = commits(pipe), rows_of(pipe.spark, pipe.path("out"))
-    assert lose_last_commit(pipe.folder / "checkpoint") == query.lastProgress.batchId
+    assert lose_last_commit(pipe.folder / "checkpoint") == last_batch(query)
     again = pipe.run(hourly(pipe.read("s")))
     assert pipe.step() == []
     assert (commits(pipe), rows_of(pipe.spark, pipe.path("out"))) == before

@@ -41,7 +41,7 @@ def run(spark: SparkSession, lake: Lake, kind: str, checkpoint: str = "checkpoin
         .trigger(availableNow=True)
         .start()
     )
-    query.awaitTermination(120)
+    query.awaitTermination(240)
     return str(query.id)
 
 

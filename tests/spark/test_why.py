@@ -189,7 +189,7 @@ def test_each_of_six_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> Non
     trial.hour += 1
     for feed in trial.feeds:
         send(feed, promise=f"{trial.hour}:00")
-    rt.wait(token, pipeline.path("copies"), timeout="60 s")
+    rt.wait(token, pipeline.path("copies"), timeout="240 s")
     with rt.openReader(pipeline.path("copies")) as reader:
         assert drained(reader)[-1][0] == f"{trial.hour}:00"
 
@@ -258,14 +258,14 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     assert "must promise 2006-09-11T10:08:00Z" in joins.remedy  # the order of 9:57 is kept, eight minutes behind
     shop.sendRow((at("10:20"), 1))
     token = shop.flush()
-    rt.wait(token, pipeline.path("both"), timeout="60 s")
+    rt.wait(token, pipeline.path("both"), timeout="240 s")
     settle()
     with pytest.raises(rt.WaitTimeoutError) as caught:
         rt.wait(token, pipeline.path("joined"), timeout="0 s")
     assert caught.value.values["holder"] in ("shop", "desk")
     send(shop, promise="11:30")
     send(desk, promise="11:00")
-    rt.wait(token, pipeline.path("joined"), timeout="60 s")
+    rt.wait(token, pipeline.path("joined"), timeout="240 s")
     settle()
     for query in settled:
         query.stop()

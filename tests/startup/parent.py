@@ -30,6 +30,8 @@ IMPORTED = (
 )
 ASKED = 128
 """So many may ask while the parent imports."""
+LOCK_SECONDS = 240.0
+"""How long children wait for the lock of a stream: on a busy machine, the process that has it may stand still."""
 KILLED = 128
 """The exit code of a child that a signal has ended, as a shell has it, without the number of the signal."""
 
@@ -73,8 +75,12 @@ class Parent:
 
     def _fork(self) -> Request | None:
         connection, _ = self._listener.accept()
-        length, streams, _, _ = socket.recv_fds(connection, LENGTH_BYTES, 3)
-        request = Request(*marshal.loads(connection.recv(int.from_bytes(length), socket.MSG_WAITALL)))
+        try:
+            length, streams, _, _ = socket.recv_fds(connection, LENGTH_BYTES, 3)
+            request = Request(*marshal.loads(connection.recv(int.from_bytes(length), socket.MSG_WAITALL)))
+        except (EOFError, OSError):  # it was killed before it had asked
+            connection.close()
+            return None
         child = os.fork()
         if child:
             ends = os.pidfd_open(child)
@@ -116,6 +122,8 @@ def main(name: str, run: str) -> None:
         for module in IMPORTED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
+        with contextlib.suppress(KeyError):
+            sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
         gc.collect()
         gc.freeze()
         request = Parent(listener).serve(run)

@@ -157,7 +157,7 @@ def test_a_lock_of_a_host_that_is_a_link(stream: Path, victim: Path, how: str) -
         lock.symlink_to(victim / "letter.txt")
     else:
         lock.hardlink_to(victim / "letter.txt")
-    with pytest.raises(rt.StoreUnavailableError, match="cannot be opened"), only_host(str(stream), "p", 0, print):
+    with pytest.raises(rt.StoreUnavailableError, match="cannot be used"), only_host(str(stream), "p", 0, print):
         pass
     assert state(victim) == before
 

@@ -172,7 +172,7 @@ def test_a_reader_of_the_parent_follows_what_the_child_writes(place: tuple[str, 
         child = forked(lambda: pour(path, notes, "child", 3))
         names = []
         while len(names) < 3:
-            names += reader.read(timeout=30).rows.column("name").to_pylist()
+            names += reader.read(timeout=240).rows.column("name").to_pylist()
         print(names, ended(child))
         """,
         *place,
@@ -338,7 +338,7 @@ def test_a_child_has_no_part_in_the_locks_of_its_parent(place: tuple[str, str]) 
         """,
         *place,
     )
-    assert parent.wait(60) == -signal.SIGKILL
+    assert parent.wait(240) == -signal.SIGKILL
     (segment,) = Path(place[0], SEGMENTS).iterdir()
     with folder(Path(place[0]), SEGMENTS) as segments:
         fd = open_locked(segment.name, segments)

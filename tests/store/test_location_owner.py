@@ -43,7 +43,7 @@ class Place:
     def clone(self) -> str:
         """The path of the stream in a copy of the database, as ``pg_restore`` makes it."""
         name = f"{self.database}_clone"
-        self.server.execute(f"CREATE DATABASE {name} TEMPLATE {self.database}", database="postgres")
+        self.server.copy(self.database, name)
         return self.server.url("orders", database=name)
 
     def files(self) -> set[Path]:

@@ -63,9 +63,9 @@ def test_a_number_below_the_last_is_refused(new_stream: NewStream, kind: str) ->
 
 def backup(postgres: Any, database: str, name: str) -> None:
     """Keeps the database as it is now under another name."""
-    admin = "postgres"
-    postgres.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'", admin)
-    postgres.execute(f"CREATE DATABASE {name} TEMPLATE {database}", admin)
+    clients = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'"
+    postgres.execute(clients, "postgres")
+    postgres.copy(database, name)
 
 
 def restore(postgres: Any, database: str, name: str) -> None:

@@ -80,6 +80,6 @@ def test_a_store_is_closed_after_the_call_of_another_thread(local_path: str) -> 
         closing.join(0.3)
         assert closing.is_alive()
         assert store._catalog.execute("SELECT 1").fetchone() == (1,)
-    closing.join(10)
+    closing.join(240)
     assert not closing.is_alive()
     assert not store._guard.open_here

@@ -49,11 +49,11 @@ def test_as_a_process_that_is_killed_and_started_again(path: str) -> None:
     first, second = AdapterProcess(FEED, path), None
     try:
         os.kill(first.pid, signal.SIGKILL)
-        assert first._process.wait(30) == -signal.SIGKILL
+        assert first._process.wait(240) == -signal.SIGKILL
         with pytest.raises(rt.RowtimeError, match="ended with code -9"):
             first.check()
         second = AdapterProcess(FEED, path)
-        assert second._process.wait(60) == 0
+        assert second._process.wait(240) == 0
         second.check()
     finally:
         for process in (first, second):

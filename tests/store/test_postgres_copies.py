@@ -21,17 +21,15 @@ from spark_rowtime.store.postgres.tables import HISTORY
 from spark_rowtime.store.settings import StreamSettings
 from tests.crash.victims import KILLED, Victim
 from tests.postgresserver import PostgresServer
-from tests.sparksession import wait_for
 from tests.store.interrupted_copy import copied_until
 from tests.store.streams import SCHEMA, Writer, read
 
 ROWS = range(5000)
 """Enough for an object."""
-_OTHERS = (
+_OPEN = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = '{}' AND pid <> pg_backend_pid() "
-    "AND backend_type = 'client backend'"
+    "AND backend_type = 'client backend' AND state <> 'idle'"
 )
-_OPEN = f"{_OTHERS} AND state <> 'idle'"
 
 
 @pytest.fixture
@@ -136,7 +134,7 @@ def test_a_copy_that_is_killed_is_no_stream_and_what_it_left_is_removed(
         assert (heard, code) == ([], KILLED)
         assert list_stores(postgres.url(database=database)) == [other]
         assert rows_of_copies(postgres, database)
-        until_alone(postgres, database)
+        postgres.until_alone(database)
         if way == "gc":
             with open_store(other) as store:
                 store.gc()
@@ -175,11 +173,6 @@ def rows_of_copies(postgres: PostgresServer, database: str) -> int:
     """How many rows there are of copies that are no streams."""
     of_none = "SELECT count(*) FROM rowtime.{} WHERE stream NOT IN (SELECT id FROM rowtime.streams)"
     return sum(postgres.execute(of_none.format(table), database)[0][0] for table in HISTORY)
-
-
-def until_alone(postgres: PostgresServer, database: str) -> None:
-    """Waits until the server has seen that its client was killed."""
-    wait_for(lambda: postgres.execute(_OTHERS.format(database)) == [(0,)], "the server")
 
 
 def test_retention_leaves_a_copy_and_a_check_what_they_read(

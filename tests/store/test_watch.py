@@ -105,7 +105,7 @@ def test_a_reader_that_waits_may_be_closed_by_another_thread(tmp_path: Path) -> 
 
         def wait(reader: rt.RowReader = reader, errors: list[str] = errors) -> None:
             try:
-                reader.read(timeout=60)
+                reader.read(timeout=240)
             except Exception as error:
                 errors.append(type(error).__name__)
 
@@ -114,7 +114,7 @@ def test_a_reader_that_waits_may_be_closed_by_another_thread(tmp_path: Path) -> 
         while reader._store._watch._notifier is None:  # type: ignore[attr-defined]
             waiting.join(0.01)
         reader.close()
-        waiting.join(10)
+        waiting.join(240)
         assert errors == ["SinkClosedError"]
 
 

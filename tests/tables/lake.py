@@ -15,6 +15,8 @@ from spark_rowtime.types.timestamps import to_micros
 
 FORMATS = ("delta", "iceberg", "parquet")
 TRANSACTIONAL = ("delta", "iceberg")
+BUSY_SECONDS = 240
+"""How long somebody who has the catalog's file locked is waited for: he may stand still."""
 
 
 class Lake:
@@ -24,7 +26,7 @@ class Lake:
         self.folder = folder
         self.stream = str(folder / "orders.rowtime")
         self.catalog = {
-            "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/catalog.db",
+            "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/catalog.db?timeout={BUSY_SECONDS}",
             "PYICEBERG_CATALOG__LAKE__WAREHOUSE": f"file://{folder}/warehouse",
         }
 
@@ -37,7 +39,9 @@ class Lake:
         return f"{kind}:{places[kind]}"
 
     def drain(self, kind: str, **options: Any) -> None:
-        with rt.openReader(self.stream) as reader, rt.openTableSink(self.target(kind), reader.schema, **options) as to:
+        """Drains all that the stream has. No time passes by which a commit is due before the end."""
+        given = {"every": "1 hour", **options}
+        with rt.openReader(self.stream) as reader, rt.openTableSink(self.target(kind), reader.schema, **given) as to:
             reader.drainTo(to)
 
     def read(self, kind: str, order: str = "rowtime") -> pa.Table:
@@ -82,7 +86,7 @@ class Lake:
     def made(self, kind: str) -> bool:
         """Whether the table is there; a kill may come before that."""
         if kind == "iceberg":
-            with sqlite3.connect(self.folder / "catalog.db") as catalog:
+            with sqlite3.connect(self.folder / "catalog.db", BUSY_SECONDS) as catalog:
                 tables = catalog.execute("SELECT name FROM sqlite_master WHERE name = 'iceberg_tables'").fetchall()
                 return bool(tables and catalog.execute("SELECT count(*) FROM iceberg_tables").fetchone()[0])
         place = {"delta": "delta/_delta_log/*.json", "parquet": "parquet/date=*/*/*.parquet"}[kind]
@@ -112,6 +116,6 @@ class Lake:
         return to_micros(found["rowtime.bound"]) if "rowtime.bound" in found else None
 
     def _metadata(self) -> str:
-        with sqlite3.connect(self.folder / "catalog.db") as catalog:
+        with sqlite3.connect(self.folder / "catalog.db", BUSY_SECONDS) as catalog:
             (place,) = catalog.execute("SELECT metadata_location FROM iceberg_tables").fetchone()
         return str(place)

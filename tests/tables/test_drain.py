@@ -128,7 +128,10 @@ def test_small_trains_are_gathered_by_rows(lake: Lake, kind: str) -> None:
     rt.createStream(lake.stream, SCHEMA)
     for hour in range(10, 16):
         fill(lake.stream, range(hour, hour + 1))
-        with rt.openReader(lake.stream) as reader, rt.openTableSink(lake.target(kind), reader.schema, maxRows=2) as to:
+        with (
+            rt.openReader(lake.stream) as reader,
+            rt.openTableSink(lake.target(kind), reader.schema, maxRows=2, every="1 hour") as to,
+        ):
             if hour in (12, 15):
                 reader.drainTo(to)
     assert len(lake.commits(kind)) == 3
@@ -205,10 +208,10 @@ def test_a_drain_that_follows_a_quiet_stream_commits_and_ends_with_it(lake: Lake
 
     thread = threading.Thread(target=drain)
     thread.start()
-    assert committed.wait(60)
+    assert committed.wait(240)
     assert 10 in lake.numbers(kind), "while the drain waits"
     rt.openSink(lake.stream, producer="shop").close(complete=True)
-    thread.join(60)
+    thread.join(240)
     assert lake.numbers(kind) == [10, 11]
 
 
@@ -218,7 +221,7 @@ def test_a_named_reader_confirms_what_is_committed_not_what_is_gathered(lake: La
     kept: list[int] = []
     with (
         rt.openReader(lake.stream, order="arrival", name="lake") as reader,
-        rt.openTableSink(lake.target("delta"), reader.schema) as sink,
+        rt.openTableSink(lake.target("delta"), reader.schema, every="1 hour") as sink,
     ):
         reader._how = type(reader._how)("arrival", max_rows=1)
         send = sink.sendRows

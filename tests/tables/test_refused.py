@@ -34,7 +34,7 @@ def drained(orders: Lake, sink: Any) -> None:
 def opened(orders: Lake, kind: str, schema: str = SCHEMA) -> Any:
     from spark_rowtime.types.schema import stream_schema
 
-    return rt.openTableSink(orders.target(kind), stream_schema(schema))
+    return rt.openTableSink(orders.target(kind), stream_schema(schema), every="1 hour")
 
 
 @pytest.mark.parametrize("kind", TRANSACTIONAL)
@@ -56,7 +56,7 @@ def test_a_commit_beside_that_fails_is_said_while_the_stream_is_quiet(orders: La
     with rt.openReader(orders.stream) as reader:
         other.sendRows(reader.read().rows)
         other.flush(checkpoint=reader.position)
-    other._write_future.exception(60)
+    other._write_future.exception(240)
     with pytest.raises(rt.ProducerFencedError):
         other.commitDue()
 

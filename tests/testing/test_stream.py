@@ -59,10 +59,10 @@ def test_a_failure_says_that_rows_are_written_and_wait_for_the_bound(rowtime_tes
 
 
 def test_time_passes_when_the_test_says_so(rowtime_test: Make) -> None:
-    test = rowtime_test(hourly, ORDERS, day=DAY, producers=["north", "south"], settings={"idleTimeout": "5 minutes"})
+    test = rowtime_test(hourly, ORDERS, day=DAY, producers=["north", "south"], settings={"idleTimeout": "5 hours"})
     test.rows(("9:40", "Berlin", 3)).bound("10:00").rows(("9:50", "Oslo", 1), producer="south").expectNothing()
-    test.advanceClock("4 minutes").expectNothing()
-    test.bound("10:01").advanceClock("2 minutes")
+    test.advanceClock("4 hours").expectNothing()
+    test.bound("10:01").advanceClock("2 hours")
     test.expectRows(("10:00", "Berlin", 3), ("10:00", "Oslo", 1))
     test.bound("11:00", producer="south").expectNothing()
 

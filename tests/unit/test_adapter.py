@@ -312,25 +312,25 @@ def test_a_process_hosts_an_adapter_until_it_is_stopped(orders: str, spawned: An
     rt.createStream(orders, SCHEMA)
     process = spawned("sample_feed:Endless")
     with rt.openReader(orders) as reader:
-        assert reader.read(timeout=30) is not None
+        assert reader.read(timeout=240) is not None
     process.check()
     with pytest.raises(rt.StoreUnavailableError, match=f"by process {process.pid}"):
         host("sample_feed:Endless", orders)
-    process.stop()
+    process.stop(grace=240)
     assert process._process.returncode == 128 + signal.SIGTERM, "it went in order, it was not killed"
     assert (producer(orders).accepted, producer(orders).status) == (1, Status.ATTACHED)
 
 
 def test_a_process_whose_feed_has_ended_is_fine(orders: str, spawned: Any) -> None:
     process = spawned("sample_feed:Minutes")
-    assert process._process.wait(30) == 0
+    assert process._process.wait(240) == 0
     process.check()
     assert numbers(orders) == [0, 1, 2, 3, 4]
 
 
 def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capfd: pytest.CaptureFixture[str]) -> None:
     process = spawned("sample_feed:Unready")
-    process._process.wait(30)
+    process._process.wait(240)
     with pytest.raises(rt.RowtimeError, match=r"(?s)ended with code 1.*ConnectionError: no feed at port 0"):
         process.check()
     assert "looking for the feed" in capfd.readouterr().err
@@ -347,11 +347,11 @@ def test_a_process_ends_when_its_parent_is_killed(orders: str) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True, env=environment) as parent:
         child = os.pidfd_open(int(parent.stdout.readline()))
         with rt.openReader(orders) as reader:
-            assert reader.read(timeout=30) is not None
+            assert reader.read(timeout=240) is not None
         parent.kill()
         waiting = select.poll()  # select itself takes no descriptor above 1024
         waiting.register(child, select.POLLIN)
-        assert waiting.poll(30_000), "the adapter outlived its parent"
+        assert waiting.poll(240_000), "the adapter outlived its parent"
     os.close(child)
     host(Minutes, orders, producer="sample_feed:Endless")
 
@@ -402,3 +402,19 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(rt.StoreUnavailableError), only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
         pass
     assert (tmp_path / "notes").read_text() == "mine"
+
+
+def test_a_lock_on_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "pwrite", lambda *_: os.write(full, b"1"))
+    full = os.open("/dev/full", os.O_WRONLY)
+    with (
+        pytest.raises(rt.StoreUnavailableError, match=r"cannot be used: .*No space left"),
+        only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None),
+    ):
+        pass
+    os.close(full)
+    monkeypatch.undo()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+        pass

@@ -141,7 +141,7 @@ def test_a_child_process_gets_arguments_through_its_pipe(tmp_path: Path, monkeyp
     )
     with rt.openReader(path) as reader:
         while rt.describeStream(path).rows < 2:
-            assert reader.read(timeout=30) is not None
+            assert reader.read(timeout=240) is not None
     command = Path(f"/proc/{process.pid}/cmdline").read_text()
     process.stop()
     assert "sample_feed:Configured" in command

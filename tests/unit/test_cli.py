@@ -170,16 +170,20 @@ def run_python(*arguments: str, **more: Any) -> "subprocess.Popen[str]":
 
 def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> None:
     rt.createStream(orders, SCHEMA)
+    fill(orders)
     with run_python("-m", "spark_rowtime.cli", "tail", orders, "--follow") as tail:
-        fill(orders)
         lines = [tail.stdout.readline() for _ in range(3)]
         lines.append(tail.stdout.readline())  # once it is quiet
-        tail.send_signal(signal.SIGINT)
+        with rt.openSink(orders, producer="shop") as sink:
+            sink.sendRowtimeBound("2006-09-11T12:06:00Z")
+            later = next(line for line in tail.stdout if "every later row" in line)
+            tail.send_signal(signal.SIGINT)
         rest = tail.communicate()
     assert lines[-2:] == [
         "-- every later row is at or after 2006-09-11T12:05:00Z\n",
         f"-- the bound waits for {rt.describeStream(orders).waitsFor}\n",
     ]
+    assert later == "-- every later row is at or after 2006-09-11T12:06:00Z\n"
     assert (rest, tail.returncode) == (("", "\nAborted!\n"), 1)
 
 
@@ -194,16 +198,32 @@ def test_pyspark_is_not_imported() -> None:
         assert process.communicate() == ("", "\n")
 
 
+KILLED = """
+import os, signal
+from spark_rowtime.cli import main
+from spark_rowtime.store.ledger_store import LedgerStore
+
+commit = LedgerStore.commit
+
+def killed(store, what):
+    if store.head().rows:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return commit(store, what)
+
+LedgerStore.commit = killed
+main(prog_name="rowtime")
+"""
+"""Is killed before the commit that follows the first one with rows."""
+
+
 def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path) -> None:
     file = tmp_path / "trades.csv"
     times = (f"2006-09-{1 + n // 1440:02}T{n // 60 % 24:02}:{n % 60:02}Z" for n in range(5000))
     file.write_text("at,shop,n\n" + "".join(f"{time},{n % 3},{n}\n" for n, time in enumerate(times)))
     arguments = ("send", orders, "--csv", str(file), "--rowtime", "at", "--producer", "shop", "--bounds", "6 minutes")
     rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, at TIMESTAMP, shop BIGINT, n BIGINT")
-    with rt.openReader(orders, order="arrival") as reader, run_python("-m", "spark_rowtime.cli", *arguments) as first:
-        while (train := reader.read(timeout=30)) is not None and not train.rows.num_rows:
-            pass
-        first.kill()
+    with run_python("-c", KILLED, *arguments) as first:
+        assert (first.communicate(), first.returncode) == (("", ""), -signal.SIGKILL)
     there = rt.describeStream(orders).rows
     assert 0 < there < 5000
     assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 had been sent before" in done(*arguments)

@@ -283,7 +283,7 @@ def on_a_terminal(*arguments: str, **variables: str) -> str:
             except OSError:  # as Linux reports the end
                 break
             text += part
-        assert process.wait(30) == 0
+        assert process.wait(240) == 0
     os.close(ours)
     return text.decode()
 

@@ -87,5 +87,5 @@ def test_the_callers_function_may_ask_for_what_arrived() -> None:
     _, arrived = deliveries.sent(on_delivery)
     called = threading.Thread(target=arrived, args=(None, message(0, 3)), daemon=True)
     called.start()
-    called.join(10)
+    called.join(240)
     assert told == [(None, 3, {0: 4})]

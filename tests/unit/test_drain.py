@@ -236,7 +236,7 @@ def test_a_reader_that_another_thread_drains_is_refused(path: str) -> None:
             for call in (reader.read, lambda: reader.read(timeout=0), lambda: reader.drainTo(Consumer())):
                 thread = threading.Thread(target=self.refused, args=(call,))
                 thread.start()
-                thread.join(30)
+                thread.join(240)
             super().sendRows(rows)
 
         def refused(self, call: Any) -> None:
@@ -265,11 +265,11 @@ def test_a_thread_that_waits_for_its_turn_waits_no_longer_than_it_said(path: str
             return wait(seq, timeout)
 
     reader._store = Waiting()  # type: ignore[assignment]
-    thread = threading.Thread(target=lambda: done.append(reader.read(timeout=30)), daemon=True)
+    thread = threading.Thread(target=lambda: done.append(reader.read(timeout=240)), daemon=True)
     thread.start()
-    inside.wait(30)
+    inside.wait(240)
     assert reader.read(timeout=0.01) is None
     sink = new_sink(path)
     sink.sendRow(row("10:40"))
-    thread.join(30)
+    thread.join(240)
     assert clock_times(done[0].rows) == ["10:40"] or done[0].bound is not None

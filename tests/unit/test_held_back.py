@@ -65,9 +65,9 @@ def test_who_follows_is_told_after_some_looks(
         with rt.openReader(path, follow=True) as reader:
             thread = threading.Thread(target=list, args=[reader], daemon=True)
             thread.start()
-            assert said.wait(60)
+            assert said.wait(240)
             rt.openSink(path, producer="late", rowsImplyBounds=False).close(complete=True)
-            thread.join(60)
+            thread.join(240)
     finally:
         log.removeHandler(handler)
     assert len(caplog.messages) == 1

@@ -65,7 +65,7 @@ def test_law_8_a_commit_that_landed_and_raised_is_not_taken_for_the_next(
 
 
 def test_an_interrupt_behind_begin_leaves_no_lock(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = rt.openSink(path, producer="one", linger=HOUR), rt.openSink(path, producer="two", linger=HOUR)
+    one, two = (rt.openSink(path, producer=name, lease=None, linger=HOUR) for name in ("one", "two"))
     catalog: Catalog = one._store._catalog
     one.sendRows(rows("10:00"))  # is committed at once
     one.sendRows(rows("10:02"))
@@ -120,8 +120,15 @@ import signal, sys
 from datetime import UTC, datetime, timedelta
 import spark_rowtime as rt
 
-signal.signal(signal.SIGALRM, signal.default_int_handler)
-path, last, tries, interrupts = sys.argv[1], 600, 0, 0
+path, last, tries, interrupts, armed = sys.argv[1], 600, 0, 0, False
+
+def interrupt(*_):
+    global armed
+    if armed:
+        armed = False
+        raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
 begin = datetime(2006, 9, 11, tzinfo=UTC)
 sink = rt.openSink(path, producer="feed", linger="1 hour")
 sink.sendRow((begin, "0"))
@@ -129,10 +136,12 @@ sink.flush(checkpoint="0")
 while (at := int(sink.checkpoint)) < last:
     tries += 1  # of 60 rows each: Python ignores an interrupt in the callback of a weak reference
     try:
+        armed = True
         signal.setitimer(signal.ITIMER_REAL, 0.002 + tries % 7 / 1000)
         for n in range(at + 1, min(at + 60, last) + 1):
             sink.sendRow((begin + timedelta(minutes=n), str(n)))
             sink.flush(checkpoint=str(n))
+        armed = False
     except (KeyboardInterrupt, rt.SinkClosedError):
         interrupts += 1
     finally:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.producer import unclosed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, shop STRING, units INT"
 SECONDS = 1157968800
@@ -481,8 +482,10 @@ def test_a_stream_without_output_says_for_whom_it_waits(folder: Path) -> None:
         assert part in said
 
 
-def test_a_sink_that_is_not_closed_warns_with_the_three_parts() -> None:
+def test_a_sink_that_is_not_closed_warns_with_the_three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten = sink("memory://mistake-forgotten")
+    gc.collect()  # what other tests have left
+    monkeypatch.setattr(unclosed, "PATIENCE_SECONDS", 240)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         del forgotten

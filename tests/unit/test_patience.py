@@ -62,7 +62,7 @@ def test_news_of_a_stream_beside_ends_the_wait_too(paths: list[str]) -> None:
 
 def test_a_stream_that_is_gone_is_news(tmp_path: Path) -> None:
     news = EventWait([str(tmp_path / "none")])
-    assert news.wait(60), "its own source shows the error"
+    assert news.wait(240), "its own source shows the error"
     news.close()
 
 

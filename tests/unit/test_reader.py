@@ -305,7 +305,7 @@ def test_read_waits_for_what_comes(path):
     sink = new_sink(path)
     sender = threading.Thread(target=sink.sendRow, args=(row("10:00"),))
     sender.start()
-    train = reader.read(timeout=10)
+    train = reader.read(timeout=240)
     sender.join()
     assert clock_times(train.rows) == ["10:00"]
 
@@ -563,6 +563,7 @@ def test_a_polling_reader_logs_the_end_of_a_lease(path):
     store.now = lambda: hands[0]
     lost = rt.openSink(path, producer="lost", lease="30 s")
     lost.sendRow((when("10:00"), "lost"))
+    lost.abandon()
     with rt.openSink(path, producer="alive", lease=None) as alive, rt.openReader(path) as reader:
         alive.sendRowtimeBound(when("11:00"))
         assert reader.read() is not None

@@ -42,7 +42,7 @@ def hosted(spec: str, path: str) -> list[str]:
     """What the adapter sends in a process of its own, as beside a query."""
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, says STRING")
     process = AdapterProcess(spec, path)
-    process._process.wait(60)
+    process._process.wait(240)
     try:
         process.check()
     finally:

@@ -9,7 +9,7 @@ import pytest
 from spark_rowtime.producer import timer as timer_module
 from spark_rowtime.producer.timer import Timer
 
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 240
 
 
 class Owner:

@@ -13,6 +13,7 @@ from unit_support import HandClock, accepted, new_sink, new_stream, row
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.producer import unclosed
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.memory import STREAMS
 
@@ -42,13 +43,16 @@ def die(rows):
 
 @pytest.mark.parametrize("by", ["rowtime close", "a newer sink"])
 @pytest.mark.parametrize("pending", [False, True])
-def test_a_sink_that_somebody_else_ended_holds_nobody(path: str, by: str, pending: bool) -> None:
+def test_a_sink_that_somebody_else_ended_holds_nobody(
+    path: str, by: str, pending: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The warning is about rows that are lost, if there are some."""
     sink = rt.openSink(path, producer="feed", linger="1 hour")
     for minute in range(2 if pending else 0):
         sink.sendRow((f"2006-09-11T10:0{minute}:00Z", minute))  # the first one is committed at once
     newer = rt.closeProducer(path, "feed") if by == "rowtime close" else rt.openSink(path, producer="feed")
     gc.collect()  # what other tests have left
+    monkeypatch.setattr(unclosed, "PATIENCE_SECONDS", 240)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", rt.SinkNotClosedWarning)
         del sink
@@ -165,7 +169,8 @@ def test_a_fork_does_not_end_the_sink_of_its_parent(path: str) -> None:
     assert (landed(path), ran.stderr) == ([0, 1, 2, 3], "")
 
 
-def test_a_sink_that_nobody_holds_stops_renewing_its_lease() -> None:
+def test_a_sink_that_nobody_holds_stops_renewing_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unclosed, "PATIENCE_SECONDS", 240)
     path, clock = new_stream(), HandClock()
     STREAMS[path].now = clock
     sink = new_sink(path, "feed", now=clock, lease=30_000_000)
@@ -174,7 +179,7 @@ def test_a_sink_that_nobody_holds_stops_renewing_its_lease() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         del sink
-    thread.join(30)
+    thread.join(240)
     assert not thread.is_alive()
     assert held() is None, "no thread, and no cycle, holds it"
     clock.advance(30_000_001)
@@ -235,7 +240,7 @@ def test_a_collection_in_the_midst_of_a_commit_of_another_sink_does_not_stop_it(
         sink.flush()
     for thread in threading.enumerate():
         if thread.name == "rowtime-unclosed":
-            thread.join(30)
+            thread.join(240)
     assert sorted(landed(path)) == [0, 1, 2, 3]
 
 
@@ -257,7 +262,7 @@ def test_a_generator_that_waits_does_not_hold_the_lock() -> None:
             clock.advance(10_000_000)
             thread = threading.Thread(target=elsewhere, daemon=True)
             thread.start()
-            thread.join(30)
+            thread.join(240)
             assert not thread.is_alive()
             assert not store.expire(), "its lease was renewed"
         yield row("10:10")

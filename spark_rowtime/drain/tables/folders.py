@@ -1,6 +1,5 @@
 """The folder beside the periods of Parquet files: the drain's state, its lock, and unfinished files."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -70,23 +69,12 @@ def locked(work: Path, target: str) -> Descriptor:
         with no_fork():
             lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
         try:
-            _take(lock, target)
+            if not lock.take():
+                pid = lock.holder()
+                raise StoreUnavailableError(
+                    f"Another drain writes to {target}: process {pid}. End it first.", path=target, pid=pid
+                )
         except BaseException:
             lock.close()
             raise
     return lock
-
-
-def _take(lock: Descriptor, target: str) -> None:
-    """Locks the file, and writes into it who has it."""
-    try:
-        fcntl.flock(lock.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pid = os.pread(lock.fd, 100, 0).decode(errors="replace")
-        raise StoreUnavailableError(
-            f"Another drain writes to {target}: process {pid or '(starting)'}. End it first.",
-            path=target,
-            pid=pid,
-        ) from None
-    os.ftruncate(lock.fd, 0)
-    os.pwrite(lock.fd, str(os.getpid()).encode(), 0)
