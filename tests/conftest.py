@@ -22,7 +22,7 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("explore"), derandomize=True, database=None)
 settings.load_profile("ci")  # the same examples in each run; pytest --hypothesis-profile=explore tries others
 
-LOCK_SECONDS = 240.0
+LOCK_SECONDS = 240
 """How long a stream's users wait for its lock: on a busy machine, a query's process that has it may stand still."""
 EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 
@@ -54,7 +54,10 @@ def postgres() -> Iterator[Any]:
     """One PostgreSQL server for all tests that need one; see tests/postgresserver.py."""
     from tests.postgresserver import started
 
-    with started() as server:
+    with started() as server, pytest.MonkeyPatch.context() as patched:
+        from spark_rowtime.store.postgres import connection
+
+        patched.setitem(connection.CLIENT, "connect_timeout", LOCK_SECONDS)  # the server may stand still
         yield server
 
 

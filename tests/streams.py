@@ -38,7 +38,7 @@ def send(sink: Any, *rows: tuple[Any, ...], promise: str | None = None, strict: 
 
 def opened(path: Path | str, producer: str | None = None, **options: Any) -> Any:
     """A sink that commits only when the test calls flush, and whose lease does not end while a machine stands still."""
-    return rt.openSink(str(path), producer=producer, linger=QUIET, **{"lease": None, **options})
+    return rt.openSink(str(path), producer=producer, linger=QUIET, **{"lease": "1 hour", **options})
 
 
 def clock_of(time: datetime) -> str:

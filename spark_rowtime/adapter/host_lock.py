@@ -28,15 +28,20 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     with _usable(folder / name), no_fork():
         lock = Descriptor(_opened(folder, name, mode))
     try:
-        with _usable(folder / name):
-            while not lock.take():
-                patience -= LOCK_POLL_SECONDS
-                if patience < 0:
-                    raise _hosted_already(path, producer, lock.holder())
-                wait(LOCK_POLL_SECONDS)
+        while (other := _holder(lock, folder / name)) is not None:
+            patience -= LOCK_POLL_SECONDS
+            if patience < 0:
+                raise _hosted_already(path, producer, other)
+            wait(LOCK_POLL_SECONDS)
         yield
     finally:
         lock.close()
+
+
+def _holder(lock: Descriptor, file: Path) -> str | None:
+    """Takes the lock; returns the id of the process that has it instead."""
+    with _usable(file):
+        return None if lock.take() else lock.holder()
 
 
 @contextmanager

@@ -7,6 +7,7 @@ parent's. A fork waits for what is just being opened or used, at most ``PATIENCE
 
 import ctypes
 import fcntl
+import logging  # noqa: F401  (what is imported first locks last before a fork; see _await_import_of_pandas)
 import os
 import sys
 import threading
@@ -92,7 +93,7 @@ class _Forks:
             self._changed.wait_for(lambda: self._within.keys() <= {me}, PATIENCE_SECONDS)
         for owner in list(self._before):
             owner.close_for_fork(self._deadline)
-        _await_import_of_pandas()
+        _await_import_of_pandas(self._deadline)
 
     def _go_on(self) -> None:
         try:
@@ -110,10 +111,15 @@ class _Forks:
             owner.close_inherited()
 
 
-def _await_import_of_pandas() -> None:
-    """Waits while a thread imports pandas for Arrow, and holds a lock of Arrow, which nobody would free in a child."""
+def _await_import_of_pandas(deadline: float) -> None:
+    """Waits while a thread imports pandas for Arrow, and holds a lock of Arrow, which nobody would free in a child.
+
+    The import may need a lock that another module has taken for this fork already. So the wait has an end.
+    """
     if "pandas" in sys.modules:
-        pa.array([0])
+        waiting = threading.Thread(target=pa.array, args=([0],), name="rowtime-fork", daemon=True)
+        waiting.start()
+        waiting.join(max(deadline - time.monotonic(), 0))
 
 
 _FORKS = _Forks()

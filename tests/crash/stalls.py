@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import signal
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +67,7 @@ def is_refused(call: Any) -> bool:
 def disk_full(path: str) -> None:
     """The disk is full for a minute: a quiet producer fails to renew its lease, a busy one to commit, and one reads."""
     create_local(path, SCHEMA, StreamSettings())
-    registration.TELL_SECONDS = inf  # a pause of the machine is none in which all attempts have failed
+    registration.TELL_SECONDS = 240  # a pause of the machine is none in which all attempts have failed
     time, said = [0], []
     logging.getLogger("spark_rowtime").addHandler(handler := logging.Handler())
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]

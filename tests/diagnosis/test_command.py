@@ -21,7 +21,7 @@ def held(tmp_path: Path) -> Any:
     """Oslo holds a stream at nine; Berlin is at ten."""
     path = str(tmp_path / "orders.rowtime")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
-    sinks = [rt.openSink(path, producer=name, linger="1 hour", lease=None) for name in ("Oslo", "Berlin")]
+    sinks = [rt.openSink(path, producer=name, linger="1 hour", lease="1 hour") for name in ("Oslo", "Berlin")]
     for sink, hour in zip(sinks, ("09", "10"), strict=True):
         sink.sendRowtimeBound(f"2006-09-11T{hour}:00:00Z")
         sink.flush()

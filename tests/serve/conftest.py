@@ -14,7 +14,9 @@ import spark_rowtime as rt
 from tests.servers import ServerProcess
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
-playwright.expect.set_options(timeout=120_000)  # a browser and a server on a busy machine
+LIMIT_MILLIS = 240_000
+"""How long a browser and a server may take on a busy machine."""
+playwright.expect.set_options(timeout=LIMIT_MILLIS)
 
 
 @pytest.fixture
@@ -99,6 +101,7 @@ def open_page(browser: "playwright.Browser") -> Iterator[Callable[..., "playwrig
 
     def open_at(url: str, **options: object) -> "playwright.Page":
         context = browser.new_context(**options)
+        context.set_default_timeout(LIMIT_MILLIS)
         page = context.new_page()
         opened.append((context, Watched(page), url))
         page.goto(url)

@@ -10,7 +10,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store.local import exclusive
 from tests.diagnosis.test_wait import Query
-from tests.serve.conftest import SCHEMA, Server, playwright
+from tests.serve.conftest import LIMIT_MILLIS, SCHEMA, Server, playwright
 from tests.servers import KeptPort
 
 expect = playwright.expect
@@ -179,6 +179,7 @@ def test_it_says_when_the_connection_is_lost_and_goes_on(orders, sinks, serve: S
     port = KeptPort()
     first = serve(orders, "--port", str(port))
     page = browser.new_page()
+    page.set_default_timeout(LIMIT_MILLIS)
     page.goto(first.url)
     expect(lane(page, "Berlin")).to_be_visible()
     assert first.end() == -15  # by SIGTERM

@@ -17,6 +17,7 @@ from spark_rowtime.store.snapshot import *
 from spark_rowtime.store.local import create_local, open_local
 from tests.store.streams import *
 path = sys.argv[1]
+open_local.__kwdefaults__["busy_timeout"] = 240  # who has the lock may stand still
 """
 
 

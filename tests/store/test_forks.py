@@ -28,7 +28,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 PRELUDE = """
 import gc, multiprocessing, os, signal, sys, threading
 import spark_rowtime as rt
+from spark_rowtime.store.local import open_local
 from tests.store.forking import *
+open_local.__kwdefaults__["busy_timeout"] = 240  # who has the lock may stand still
 path, notes, *arguments = sys.argv[1:]
 """
 OPENED = {
@@ -49,8 +51,9 @@ else:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> tuple[str, str]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A stream that waits for a producer, so that no row is late, and a file for notes."""
+    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", 240)
     rt.createStream(str(tmp_path / "s"), forking.DDL, producers=["nobody"])
     return str(tmp_path / "s"), str(tmp_path / "notes")
 
@@ -408,3 +411,36 @@ def test_a_fork_while_a_thread_imports_pandas_for_its_first_rows(place: tuple[st
         *place,
     )
     require_all(place, 4)
+
+
+def test_a_fork_does_not_wait_for_ever_for_an_import_that_waits_for_it(place: tuple[str, str]) -> None:
+    """Another module takes its lock before the fork, as ``logging`` does, and the import needs that lock."""
+    ran(
+        """
+        import builtins
+        import spark_rowtime.store.forks
+        spark_rowtime.store.forks.PATIENCE_SECONDS = 0.5
+        lock, asked = threading.Lock(), threading.Event()
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+        imports, over = builtins.__import__, threading.Event()
+
+        def needs_lock(name, *more):
+            if name.startswith("pandas."):
+                asked.set()
+                while not lock.locked() and not over.is_set(): pass
+                with lock: pass
+            return imports(name, *more)
+
+        builtins.__import__ = needs_lock
+        writing = threading.Thread(target=pour, args=(path, notes, "thread", 2))
+        writing.start()
+        asked.wait()
+        child = forked(lambda: None)
+        over.set()
+        assert ended(child) == [0]
+        writing.join()
+        """,
+        *place,
+    )
+    require_all(place, 2)

@@ -94,7 +94,7 @@ def test_a_live_sink_of_a_database_that_was_restored(
     postgres.execute(f"CREATE DATABASE {name}", "postgres")
     path = postgres.url("orders", database=name)
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-    sink = rt.openSink(path, producer="feed", **how)
+    sink = rt.openSink(path, producer="feed", lease=None, **how)
     send(sink, 1)
     sink.flush()
     backup(postgres, name, f"{name}_backup")

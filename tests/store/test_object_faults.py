@@ -26,21 +26,28 @@ SCHEMA = "rowtime TIMESTAMP NOT NULL, text STRING"
 TEXT = "a" * 50_000
 """Two rows with this text are an object, one is none."""
 TIMEOUT_SECONDS = 5
-"""Longer than the server of the tests stands still on a busy machine."""
+"""How long a request takes that the test lets fail since nobody answers."""
 PATIENT_SECONDS = 240
-"""Longer than what others do meanwhile; the test ends the wait."""
+"""Longer than the server of the tests stands still on a busy machine, and than what others do meanwhile."""
 LONGEST_SECONDS = 120
 """A call gives up in this time."""
+
+
+def limit(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    """A request may take so long, also of a store that is open."""
+    monkeypatch.setattr(file_system, "S3_TIMEOUT_SECONDS", seconds)
+    file_system._file_system.cache_clear()
 
 
 @pytest.fixture
 def gate(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     set_s3_environment(monkeypatch)
-    monkeypatch.setattr(file_system, "S3_TIMEOUT_SECONDS", TIMEOUT_SECONDS)
     monkeypatch.setattr(file_system, "S3_ATTEMPTS", 1)
+    limit(monkeypatch, PATIENT_SECONDS)
     gate = Gate(int(s3.endpoint.rpartition(":")[2]))
     yield gate
     gate.close()
+    file_system._file_system.cache_clear()
 
 
 @pytest.fixture
@@ -69,17 +76,21 @@ def read(path: str) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", [REFUSING, SILENT])
-def test_a_sink_keeps_its_rows_until_the_location_is_back(path: str, gate: Gate, mode: str) -> None:
+def test_a_sink_keeps_its_rows_until_the_location_is_back(
+    path: str, gate: Gate, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
     with rt.openSink(path, producer="a", linger=QUIET) as sink:
         sink.sendRows(pair(1))
         sink.flush()
         sink.sendRows(pair(2))
+        limit(monkeypatch, TIMEOUT_SECONDS)
         gate.turn(mode)
         started = time.monotonic()
         with pytest.raises(rt.StoreUnavailableError, match=r"s3://rows/.*\.arrow, where the stream") as caught:
             sink.flush()
         assert time.monotonic() - started < LONGEST_SECONDS
         assert not any(secret in str(caught.value) + str(caught.value.values) for secret in (SECRET, KEY))
+        limit(monkeypatch, PATIENT_SECONDS)
         gate.turn(OPEN)
         sink.sendRows(pair(3))
         sink.flush()
@@ -87,11 +98,8 @@ def test_a_sink_keeps_its_rows_until_the_location_is_back(path: str, gate: Gate,
     assert check_store(path).damage == []
 
 
-def test_a_writer_that_waits_for_the_location_keeps_nobody_waiting(
-    path: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_waits_for_the_location_keeps_nobody_waiting(path: str, gate: Gate) -> None:
     """The rows are written before the transaction, so no lock is held meanwhile."""
-    monkeypatch.setattr(file_system, "S3_TIMEOUT_SECONDS", PATIENT_SECONDS)
     with (
         rt.openSink(path, producer="slow", linger=QUIET) as slow,
         rt.openSink(path, producer="b", linger=QUIET) as sink,
@@ -120,7 +128,6 @@ def test_rows_in_an_object_that_have_become_late_keep_nobody_waiting(
 ) -> None:
     """They are read, and what fits is written again, without the lock."""
     monkeypatch.setattr(inline, "OBJECT_BYTES", 0)
-    monkeypatch.setattr(file_system, "S3_TIMEOUT_SECONDS", PATIENT_SECONDS)
     place = f"{path} of numbers"
     with open_store(path) as there:
         create_store(place, SCHEMA_OF_NUMBERS, StreamSettings(location=there.settings.location))
@@ -165,7 +172,7 @@ def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
 
 @pytest.mark.parametrize("mode", [REFUSING, SILENT])
 def test_retention_that_cannot_remove_objects_lets_commits_land(
-    path: str, gate: Gate, caplog: pytest.LogCaptureFixture, mode: str
+    path: str, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     """No flush waits for it. The log is cut; the objects are removed once the location is back."""
     took = []
@@ -173,6 +180,7 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
         for minute in range(1, 5):
             sink.sendRows(pair(minute))
             sink.flush()
+        limit(monkeypatch, TIMEOUT_SECONDS)
         gate.turn(mode)
         for minute in range(5, 40):
             sink.sendRow((f"2026-01-05T10:{minute:02d}:00Z", TEXT))
@@ -187,6 +195,7 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
     assert SECRET not in caplog.text
     with open_store(path) as store:
         assert store.horizon().rows > (8 if mode == REFUSING else 1)  # one removal goes on at a time
+        limit(monkeypatch, PATIENT_SECONDS)
         gate.turn(OPEN)
         assert len(store.objects.sizes()) == 4
         assert store.gc().files == 4

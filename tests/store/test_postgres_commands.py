@@ -49,7 +49,7 @@ CHANGING = (
     (r'"(seen|sent|lastMoved)": [^,}]*', r'"\1": ...'),
     (r"[0-9a-f]{8,}", "HASH"),
     (r"\d+ files of \d+ bytes", "files"),
-    (r"\d+(\.\d+)? (ms|s)\b", "N"),
+    (r"\d+(\.\d+)? (min|ms|s)\b", "N"),
 )
 """What differs between two runs: times, hashes of paths, and the files of rows."""
 

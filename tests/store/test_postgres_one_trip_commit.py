@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Thread
 from typing import Any
 
@@ -18,6 +19,7 @@ from spark_rowtime.store.postgres import one_trip_commit
 from spark_rowtime.store.postgres import store as postgres_store
 from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.types.timestamps import wall_clock
 from tests.store.streams import SCHEMA, SECOND, START, Writer, at, batch, infos, read, seconds, without_times
 
@@ -27,13 +29,18 @@ Open = Callable[[], PostgresStore]
 
 @pytest.fixture
 def open_here(postgres: Any, request: pytest.FixtureRequest) -> Iterator[Open]:
-    """A function that opens one stream again at each call."""
+    """A function that opens one stream again at each call. All have one clock, which goes on at each look.
+
+    The server's may be behind in one of its processes: then one trip is not enough.
+    """
+    clock = map(partial(Reading, "ticks"), itertools.count(START, 1000))
     path, opened = postgres.url(f"one-trip/{request.node.name}"), []
     create_store(path, SCHEMA, StreamSettings())
 
     def open_again() -> PostgresStore:
-        opened.append(open_store(path))
-        return opened[-1]
+        opened.append(store := open_store(path))
+        store.steady = clock.__next__
+        return store
 
     yield open_again
     for store in opened:

@@ -32,14 +32,14 @@ AT_ONCE = 32
 """So many stand still at once. More keep the machine busy: then the others are late for that reason."""
 PREPARED = 8
 """So many flushes until the client library sends the same messages for each."""
-SPARED = range(1, 4)
-"""So many messages a call may send less than when it was tried. A commit before it has then prepared their statements:
-one for which one trip was not enough, since the server's clock went back between two of its processes.
+ATTEMPTS = 3
+"""A call sends fewer messages where a commit before it has prepared their statements: one for which one trip was not
+enough, as if the server's clock is behind in one of its processes. Then the client is stopped in another stream.
 """
 SENDER = """
 import sys
 import spark_rowtime as rt
-sink = rt.openSink(sys.argv[1], producer="still", linger="1 hour")
+sink = rt.openSink(sys.argv[1], producer="still", linger="1 hour", lease=None)
 for line in sys.stdin:
     sink.sendRow(("2026-01-05T10:00Z", "a"))
     sink.flush()
@@ -130,14 +130,15 @@ class Stalled:
         call(self)
         return self.proxy.seen
 
-    def seconds_of_the_other(self, call: "Call", stop: Stop) -> float:
-        """How long another producer's commit takes while the client stands still."""
+    def seconds_of_the_other(self, call: "Call", stop: Stop) -> float | None:
+        """How long another producer's commit takes while the client stands still; None: the call came to its end."""
         self.proxy.watch(stop)
         with ThreadPoolExecutor(1) as thread:
             made = thread.submit(call, self)
             wait_for(lambda: self.proxy.stopped.is_set() or made.done(), "the client")
             if not self.proxy.stopped.is_set():
-                assert stop[0] - len(self.proxy.seen) in SPARED, (stop, "".join(self.proxy.seen), made.result())
+                made.result()
+                return None
             started = time.monotonic()
             try:
                 self.other.send([100], floor=100)
@@ -195,12 +196,21 @@ def test_wherever_a_client_stands_still_another_goes_on(postgres: PostgresServer
     """Many at once, as each takes some seconds."""
     tried = {name: Stalled(postgres, f"still/{name}") for name in GROUPS[group]}
     places = [(name, stop) for name, one in tried.items() for stop in stops(one.messages(CALLS[name]))]
-    stalled = [Stalled(postgres, f"still/{name}/{number}") for number, (name, _) in enumerate(places)]
+
+    def stalled(name: str, stop: Stop) -> Stalled:
+        for attempt in range(ATTEMPTS):
+            one = Stalled(postgres, f"still/{name}/{stop}/{attempt}")
+            took = one.seconds_of_the_other(CALLS[name], stop)
+            if took is not None:
+                assert took < WAIT_SECONDS, (name, stop)
+                return one
+            one.close()
+        raise AssertionError((name, stop, one.proxy.seen))
+
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        took = list(threads.map(lambda it, at: it.seconds_of_the_other(CALLS[at[0]], at[1]), stalled, places))
-    assert max(took) < WAIT_SECONDS, dict(zip(places, took, strict=True))
-    for (name, stop), one in zip(places, stalled, strict=True):
-        assert check(one.direct).damage == []
-        assert one.direct.head().rows == tried[name].direct.head().rows + 1, (name, stop)
-    for one in (*tried.values(), *stalled):
+        for (name, stop), one in zip(places, threads.map(lambda at: stalled(*at), places), strict=True):
+            assert check(one.direct).damage == []
+            assert one.direct.head().rows == tried[name].direct.head().rows + 1, (name, stop)
+            one.close()
+    for one in tried.values():
         one.close()

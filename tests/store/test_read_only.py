@@ -69,7 +69,7 @@ def state(request: pytest.FixtureRequest, path: str) -> Iterator[list[int]]:
         assert died.returncode == -signal.SIGKILL
         yield [1, 3]
     elif request.param == "a writer has it open":
-        with rt.openSink(path, producer="b", linger="1 hour") as sink:
+        with rt.openSink(path, producer="b", linger="1 hour", lease=None) as sink:
             sink.sendRow(("2026-01-05T15:00:00Z", 2))
             sink.flush()
             yield [1, 2]

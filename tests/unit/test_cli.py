@@ -175,16 +175,20 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
         lines = [tail.stdout.readline() for _ in range(3)]
         lines.append(tail.stdout.readline())  # once it is quiet
         with rt.openSink(orders, producer="shop") as sink:
+            sink.sendRow(("2006-09-11T12:05:30Z", "IBM", 1.0))
             sink.sendRowtimeBound("2006-09-11T12:06:00Z")
-            later = next(line for line in tail.stdout if "every later row" in line)
+            row = next(line for line in tail.stdout if "IBM" in line)
+            later = next(line for line in tail.stdout if "12:06" in line)
             tail.send_signal(signal.SIGINT)
-        rest = tail.communicate()
+        rest, error = tail.communicate()
     assert lines[-2:] == [
         "-- every later row is at or after 2006-09-11T12:05:00Z\n",
         f"-- the bound waits for {rt.describeStream(orders).waitsFor}\n",
     ]
+    assert row == '2006-09-11T12:05:30Z  ticker="IBM"  price=1.0\n'
     assert later == "-- every later row is at or after 2006-09-11T12:06:00Z\n"
-    assert (rest, tail.returncode) == (("", "\nAborted!\n"), 1)
+    assert all(line == "-- the bound waits for shop\n" for line in rest.splitlines(keepends=True))  # it was quiet
+    assert (error, tail.returncode) == ("\nAborted!\n", 1)
 
 
 def test_pyspark_is_not_imported() -> None:
@@ -199,30 +203,35 @@ def test_pyspark_is_not_imported() -> None:
 
 
 KILLED = """
-import os, signal
+import os, signal, sys
 from spark_rowtime.cli import main
 from spark_rowtime.store.ledger_store import LedgerStore
 
-commit = LedgerStore.commit
+commit, when = LedgerStore.commit, sys.argv.pop(1)
 
 def killed(store, what):
-    if store.head().rows:
+    rows = store.head().rows
+    if rows and when == "before a commit":
         os.kill(os.getpid(), signal.SIGKILL)
-    return commit(store, what)
+    receipt = commit(store, what)
+    if store.head().rows > rows and when == "after a commit":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return receipt
 
 LedgerStore.commit = killed
 main(prog_name="rowtime")
 """
-"""Is killed before the commit that follows the first one with rows."""
+"""Is killed as soon as the first commit with rows has landed, or before the next one."""
 
 
-def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before a commit", "after a commit"])
+def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path, when: str) -> None:
     file = tmp_path / "trades.csv"
     times = (f"2006-09-{1 + n // 1440:02}T{n // 60 % 24:02}:{n % 60:02}Z" for n in range(5000))
     file.write_text("at,shop,n\n" + "".join(f"{time},{n % 3},{n}\n" for n, time in enumerate(times)))
     arguments = ("send", orders, "--csv", str(file), "--rowtime", "at", "--producer", "shop", "--bounds", "6 minutes")
     rt.createStream(orders, "rowtime TIMESTAMP NOT NULL, at TIMESTAMP, shop BIGINT, n BIGINT")
-    with run_python("-c", KILLED, *arguments) as first:
+    with run_python("-c", KILLED, when, *arguments) as first:
         assert (first.communicate(), first.returncode) == (("", ""), -signal.SIGKILL)
     there = rt.describeStream(orders).rows
     assert 0 < there < 5000

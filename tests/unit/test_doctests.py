@@ -6,6 +6,7 @@ import inspect
 import warnings
 
 import pytest
+from unit_support import collect_leftovers
 
 from spark_rowtime.store.memory import STREAMS
 
@@ -55,6 +56,7 @@ def test_the_examples_of_decorated_functions_are_found():
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_print_what_they_show(name):
+    collect_leftovers()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         runner = doctest.DocTestRunner()

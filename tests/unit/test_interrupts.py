@@ -65,7 +65,7 @@ def test_law_8_a_commit_that_landed_and_raised_is_not_taken_for_the_next(
 
 
 def test_an_interrupt_behind_begin_leaves_no_lock(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = (rt.openSink(path, producer=name, lease=None, linger=HOUR) for name in ("one", "two"))
+    one, two = (rt.openSink(path, producer=name, lease="1 hour", linger=HOUR) for name in ("one", "two"))
     catalog: Catalog = one._store._catalog
     one.sendRows(rows("10:00"))  # is committed at once
     one.sendRows(rows("10:02"))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
+from unit_support import collect_leftovers
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
@@ -484,7 +485,7 @@ def test_a_stream_without_output_says_for_whom_it_waits(folder: Path) -> None:
 
 def test_a_sink_that_is_not_closed_warns_with_the_three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten = sink("memory://mistake-forgotten")
-    gc.collect()  # what other tests have left
+    collect_leftovers()
     monkeypatch.setattr(unclosed, "PATIENCE_SECONDS", 240)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

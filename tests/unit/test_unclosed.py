@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 
 import pytest
-from unit_support import HandClock, accepted, new_sink, new_stream, row
+from unit_support import HandClock, accepted, collect_leftovers, new_sink, new_stream, row
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.clock import Status
@@ -51,7 +51,7 @@ def test_a_sink_that_somebody_else_ended_holds_nobody(
     for minute in range(2 if pending else 0):
         sink.sendRow((f"2006-09-11T10:0{minute}:00Z", minute))  # the first one is committed at once
     newer = rt.closeProducer(path, "feed") if by == "rowtime close" else rt.openSink(path, producer="feed")
-    gc.collect()  # what other tests have left
+    collect_leftovers()
     monkeypatch.setattr(unclosed, "PATIENCE_SECONDS", 240)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", rt.SinkNotClosedWarning)

@@ -1,5 +1,6 @@
 """What the unit tests share: times of one day, streams with names of their own, a clock by hand."""
 
+import gc
 import itertools
 import json
 import uuid
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from spark_rowtime import createStream
 from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.producer import unclosed
 from spark_rowtime.producer.rowsink import StreamSink
 from spark_rowtime.store import open_store
 from spark_rowtime.types.timestamps import to_micros
@@ -93,6 +95,13 @@ def whole_log(store):
     from spark_rowtime.store.position import Position
 
     return Position(0, None, None), Position(store.head().seq, None, None)
+
+
+def collect_leftovers() -> None:
+    """Ends the sinks that earlier tests have left, and waits for that: they warn now, and not later."""
+    gc.collect()
+    for thread in list(unclosed._ENDING):
+        thread.join(240)
 
 
 def asked(source: Any, about: dict[str, Any], question: str, **arguments: Any) -> Any:
