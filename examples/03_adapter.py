@@ -77,7 +77,7 @@ def beside_a_query(path: str, folder: Path) -> None:
     )
     with rt.openReader(path, follow=True) as reader:  # until the feed has promised the whole hour
         while reader.getRowtimeBound() is None or reader.getRowtimeBound() < rt.RowtimeBound("2006-09-11T11:00:00Z"):
-            assert reader.read(timeout=60) is not None, "the feed sends nothing"
+            assert reader.read(timeout=240) is not None, "the feed sends nothing"
     query.processAllAvailable()
     query.stop()
     spark.stop()

@@ -68,6 +68,7 @@ def session(master: str) -> SparkSession:
     builder = SparkSession.builder.master(master).config("spark.driver.host", "127.0.0.1")
     builder = builder.config("spark.executor.memory", "512m").config("spark.sql.shuffle.partitions", WORKERS)
     builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", 1.0).config("spark.cores.max", WORKERS)
+    builder = builder.config("spark.scheduler.maxRegisteredResourcesWaitingTime", "5min")
     builder = builder.config("spark.ui.enabled", False).config("spark.ui.showConsoleProgress", False)
     spark = rt.configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

@@ -30,6 +30,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.rowtime.adapters": ", ".join(ADAPTERS),
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.authenticate.socketTimeout": "240s",
     STATE_PROVIDER: ROCKSDB,
 }
 EVOLUTION = {

@@ -45,13 +45,15 @@ def test_a_page_does_what_it_says(page: Path, wrong: dict[str, str]) -> None:
 
 
 def test_the_programs_of_the_readme(tmp_path: Path) -> None:
-    """The three are started as a reader would: the consumer before there is a result, the pipeline after the feed."""
+    """The three are started as a reader would: the pipeline after the feed, one consumer before the result, one after."""
     feed, pipeline, consumer = (block.code for block in blocks(ROOT / "README.md") if block.language == "python")
     text = (ROOT / "README.md").read_text()
     with _running(tmp_path, "consumer", consumer) as seen:
         subprocess.run([sys.executable, "-c", feed], cwd=tmp_path, env=ENVIRONMENT, check=True)
         with _running(tmp_path, "pipeline", pipeline):
             line = wait_for(lambda: _first_line(seen), "a line of the consumer")
+            with _running(tmp_path, "later", consumer) as later:
+                assert wait_for(lambda: _first_line(later), "a line of the consumer that came later") == line
     assert f"```text\n{line}```" in text
 
 

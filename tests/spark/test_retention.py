@@ -107,10 +107,10 @@ def test_what_joins_may_ask_about_is_kept_for_them(pipe: Pipe, tmp_path: Path) -
             "LEFT OUTER", "{l}.k = {r}.k AND {r}.rowtime BETWEEN {l}.rowtime AND {l}.rowtime + INTERVAL 10 MINUTES"
         ),
     )
+    send(orders, ("9:00", 1), promise="9:00")
+    send(orders, ("10:30", 2), promise="10:30")
+    send(trades, promise="10:17")
     with Watched().start(frame.select(col("lt").alias("rowtime"), "lk", "rk"), tmp_path / "checkpoint") as query:
-        send(orders, ("9:00", 1), promise="9:00")
-        send(orders, ("10:30", 2), promise="10:30")
-        send(trades, promise="10:17")
         query.step()
         assert query.bounds[-1] == bound("10:30")
         send(trades, promise="10:17:10")

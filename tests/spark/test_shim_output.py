@@ -183,8 +183,8 @@ def test_each_batch_has_its_own_also_one_without_rows(pipe: Pipe, tmp_path) -> N
 
 def test_the_log_has_the_offset_as_python_wrote_it_and_no_question(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
+    send(orders, ("12:10", "a"))
     with Observed(pipe.read("orders"), tmp_path) as query:
-        send(orders, ("12:10", "a"))
         query.step()
         line = (query.checkpoint / "offsets" / "0").read_text().splitlines()[2]
         logged = json.loads(line)

@@ -26,8 +26,8 @@ def test_a_bound_alone_runs_the_tasks_of_the_state_only(pipe: Pipe, tmp_path, na
     hourly = pipe.read("orders").groupBy(F.window("rowtime", "1 hour")).count()
     try:
         writer = hourly.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        send(orders, ("10:00", "a"), promise="10:10")
         with running(writer.start()) as query:
-            send(orders, ("10:00", "a"), promise="10:10")
             query.processAllAvailable()
             before = tasks(pipe.spark, query)
             assert before == 1 + STATE_PARTITIONS

@@ -10,25 +10,37 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from tests.spark.without_extension import TOO_SLOW
 from tests.streams import drained, opened, send
 
 pytestmark = [pytest.mark.smoke, pytest.mark.each]
 
+ATTEMPTS = 3
 HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("11:59", 6)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the program has run, in a process of its own."""
-    folder = tmp_path_factory.mktemp("without_extension")
+    """The folder in which the program has run, in a process of its own.
+
+    It runs again if a worker took longer than the ten seconds that Spark gives it. The extension starts another worker.
+    """
+    for _ in range(ATTEMPTS):
+        folder = tmp_path_factory.mktemp("without_extension")
+        ran = _ran(folder)
+        if TOO_SLOW not in ran.stderr:
+            break
+    assert ran.returncode == 0, ran.stderr
+    return folder
+
+
+def _ran(folder: Path) -> subprocess.CompletedProcess[str]:
     path = str(folder / "s")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
     send(opened(path, "feed"), *HOURS, promise="12:00")
     program = [sys.executable, "-m", "tests.spark.without_extension", str(folder)]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return folder
+    return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

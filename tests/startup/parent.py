@@ -27,11 +27,12 @@ IMPORTED = (
     *("pyspark.sql.worker.plan_data_source_read", "pyspark.sql.worker.write_into_data_source"),
     *("pyspark.sql.worker.python_streaming_sink_runner", "pyspark.sql.worker.commit_data_source_write"),
     *("spark_rowtime.spark.datasource", "spark_rowtime.spark.source", "spark_rowtime.spark.sink", "pandas"),
+    "spark_rowtime.store.postgres.connection",
 )
 ASKED = 128
 """So many may ask while the parent imports."""
-LOCK_SECONDS = 240.0
-"""How long children wait for the lock of a stream: on a busy machine, the process that has it may stand still."""
+LOCK_SECONDS = 240
+"""How long children wait for the lock of a stream, or for a server: on a busy machine, others may stand still."""
 KILLED = 128
 """The exit code of a child that a signal has ended, as a shell has it, without the number of the signal."""
 
@@ -124,6 +125,8 @@ def main(name: str, run: str) -> None:
                 importlib.import_module(module)
         with contextlib.suppress(KeyError):
             sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
+        with contextlib.suppress(KeyError):
+            sys.modules["spark_rowtime.store.postgres.connection"].CLIENT["connect_timeout"] = LOCK_SECONDS
         gc.collect()
         gc.freeze()
         request = Parent(listener).serve(run)
