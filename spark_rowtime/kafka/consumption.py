@@ -329,6 +329,7 @@ class Consumption:
             self._release(part)
 
     def _lose(self, _: Any, partitions: list[Any]) -> None:
+        self._assigned_at = None  # Kafka assigns again, if only nothing: until then nobody knows who has them
         for partition in partitions:
             self._release(Part(partition.topic, partition.partition))
 

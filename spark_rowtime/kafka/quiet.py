@@ -91,7 +91,7 @@ class QuietPartitions:
         if self._look is not None and self._look.answer.done:
             look, self._look = self._look, None
             (ends, newest), answered = look.answer.result, wall_clock()
-            self._answered |= look.positions
+            self._answered |= {part: at for part, at in look.positions.items() if part in ends}
             for feed in sorted((ended[part] for part in ended if part in ends), key=_bound, reverse=True):
                 part, end = feed.part, ends[feed.part]
                 clock = self._clock.at(part, end, newest.get(part), look.clock, answered)

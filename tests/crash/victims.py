@@ -25,6 +25,14 @@ def how_many(few: int) -> int:
     return int(os.environ.get("ROWTIME_KILLS", few))
 
 
+def _patiently(work: Callable[..., object], *arguments: Any) -> None:
+    """Another process that has a stream's lock may stand still on a busy machine."""
+    from spark_rowtime.store.local.directory import open_local
+
+    open_local.__kwdefaults__["busy_timeout"] = 240
+    work(*arguments)
+
+
 class Victim:
     """A process that runs ``work(pipe, *arguments)``. The function is in a module that is not a test.
 
@@ -34,7 +42,7 @@ class Victim:
     def __init__(self, work: Callable[..., object], *arguments: Any) -> None:
         self.heard: list[Any] = []
         self.pipe, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=work, args=(theirs, *arguments), daemon=True)
+        self._process = CONTEXT.Process(target=_patiently, args=(work, theirs, *arguments), daemon=True)
         self._process.start()
         theirs.close()
 

@@ -45,7 +45,7 @@ def test_a_page_does_what_it_says(page: Path, wrong: dict[str, str]) -> None:
 
 
 def test_the_programs_of_the_readme(tmp_path: Path) -> None:
-    """The three are started as a reader would: the pipeline after the feed, one consumer before the result, one after."""
+    """The three are started as a reader would: the pipeline after the feed, consumers before it and after."""
     feed, pipeline, consumer = (block.code for block in blocks(ROOT / "README.md") if block.language == "python")
     text = (ROOT / "README.md").read_text()
     with _running(tmp_path, "consumer", consumer) as seen:

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -123,19 +124,10 @@ class KafkaBroker:
         """Creates a topic, with a new name unless given; ``config`` has ``_`` for the dots of Kafka's names."""
         name = name or f"topic-{next(self._names)}"
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        wait_for(lambda: self._created(NewTopic(name, partitions, 1, config=settings)), "a broker for the new topic")
+        topics = [NewTopic(name, partitions, 1, config=settings)]
+        wait_for(lambda: _taken(self.admin.create_topics, topics), "a broker for the new topic")
         wait_for(lambda: self._has(name), "the new topic")
         return name
-
-    def _created(self, topic: NewTopic) -> bool:
-        """Creates a topic; False while the controller takes the broker for lost, as after a pause of the machine."""
-        try:
-            _done(self.admin.create_topics([topic]))
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
-                raise
-            return False
-        return True
 
     def delete_topic(self, name: str) -> None:
         """Deletes a topic; it can be created again at once."""
@@ -160,12 +152,15 @@ class KafkaBroker:
 
     def add_partitions(self, name: str, total: int) -> None:
         """Raises the number of a topic's partitions; returns once the broker knows the new ones."""
-        _done(self.admin.create_partitions([NewPartitions(name, total)]))
+        partitions = [NewPartitions(name, total)]
+        wait_for(lambda: _taken(self.admin.create_partitions, partitions), "a broker for the new partitions")
         wait_for(lambda: self._led_partitions(name) == total, "the new partitions")
 
     def send(self, topic: str, messages: Any, **settings: Any) -> None:
         """Writes ``messages``, dicts of ``Producer.produce``'s arguments, and waits until the broker has them."""
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 0, **settings})
+        producer = Producer(
+            {"bootstrap.servers": self.bootstrap, "linger.ms": 0, "enable.idempotence": True, **settings}
+        )
         refused: list[Any] = []
         for message in messages:
             producer.produce(topic, on_delivery=lambda error, _: refused.append(error) if error else None, **message)
@@ -212,6 +207,17 @@ class KafkaBroker:
     def _run(self, program: str, *arguments: Any) -> None:
         done = subprocess.run(self._java(program, *arguments), check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _taken(ask: Callable[[Any], Any], wanted: Any) -> bool:
+    """Asks the controller; False while it takes the broker for lost, as after a pause of the machine."""
+    try:
+        _done(ask(wanted))
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+            raise
+        return False
+    return True
 
 
 def _done(futures: dict[str, Any]) -> None:

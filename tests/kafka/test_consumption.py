@@ -396,6 +396,7 @@ def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.Monk
     asked[0].ask()
     looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
     assert rested == [other]
+    assert [looks.has_answered(feed, 0) for feed in feeds] == [False, True]  # type: ignore[arg-type]
 
 
 def test_a_question_that_fails_in_the_background_raises_where_its_answer_is_used() -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.kafka import KafkaFeed, consumption, waits
-from tests.kafka.feeds import SCHEMA, bound, message, moment, numbers, read, rows
+from tests.kafka.feeds import PATIENT, SCHEMA, bound, message, moment, numbers, read, rows
+from tests.kafka.topics import ended
 from tests.sparksession import wait_for
 
 
@@ -108,6 +109,7 @@ def test_rows_of_aborted_and_open_transactions_are_no_rows(kafka: Any, tmp_path:
     producer.flush()
     assert read(kafka, tmp_path / "s", topic) == [0, 2]
     producer.commit_transaction()
+    ended(kafka.bootstrap, topic, of=1)
     assert read(kafka, tmp_path / "s", topic) == [0, 2, 3]
 
 
@@ -258,7 +260,7 @@ def test_a_subclass_brings_its_schema(kafka: Any, tmp_path: Path) -> None:
 
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [message(0)])
-    arguments = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True}
+    arguments = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True, **PATIENT}
     with pytest.raises(rt.StreamNotFoundError):
         rt.runAdapter(KafkaFeed, str(tmp_path / "s"), arguments=arguments, create=True)
     rt.runAdapter(Orders, str(tmp_path / "s"), arguments=arguments, create=True)

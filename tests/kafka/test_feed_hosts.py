@@ -44,6 +44,7 @@ def test_a_silent_partition_closes_its_hours(kafka: Any, tmp_path: Path) -> None
     kafka.send(topic, [message(n) for n in range(5)] + [message(100, partition=1)])
     with hosts(Host(kafka, path, topic, "feed", "idle=1 second", QUICK)) as [host]:
         wait_for(goes_on, "the bound of the partition that goes on")
+        eventually(lambda: numbers(path), [*range(5), *sent])
         kafka.send(topic, [message(later)])
         eventually(lambda: numbers(path), [*range(5), *sent, later])
         kafka.add_partitions(topic, 3)
@@ -82,7 +83,7 @@ def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path)
     topic, path = kafka.topic(partitions=2, message_timestamp_type="LogAppendTime"), str(tmp_path / "s")
     rt.createStream(path, SCHEMA)
     kafka.send(topic, [message(0)])
-    with hosts(Host(kafka, path, topic, "feed", "bounds=append-time", "appendDelay=0 s")) as [host]:
+    with hosts(Host(kafka, path, topic, "feed", "bounds=append-time", "appendDelay=5 s")) as [host]:
         wait_for(lambda: numbers(path), "the row")
         [row] = rows(path).column("rowtime").to_pylist()
         wait_for(lambda: (b := rt.describeStream(path).bound) and b.time > row, "a bound behind the last row")

@@ -16,7 +16,7 @@ from spark_rowtime.store import open_store
 from tests.kafka.broker import CERTIFICATE, PASSWORD
 from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers, read, rows
 from tests.kafka.raw_headers import send_with_header
-from tests.kafka.topics import drain, messages
+from tests.kafka.topics import drain, ended, messages
 
 WHOLE = (
     "rowtime TIMESTAMP NOT NULL, n BIGINT, shop STRING, raw BINARY, part INT, at BIGINT, topic STRING, sent TIMESTAMP, "
@@ -209,6 +209,7 @@ def test_a_message_with_such_a_header_is_no_bound(kafka: Any, tmp_path: Path) ->
             sink.sendRow(("2026-01-05T10:00:00Z", 1))
             sink.sendRowtimeBound("2026-01-05T11:00:00Z")
         drain(kafka.bootstrap, path, topic)
+        ended(kafka.bootstrap, topic, of=1)
         assert reader.properties()["rowtime.bound"] == "2026-01-05T11:00:00Z"
 
 

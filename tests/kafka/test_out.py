@@ -16,8 +16,9 @@ from spark_rowtime.drain.kafka import cluster, positions
 from spark_rowtime.drain.kafka.sink import PARTITIONS_CHECK_SECONDS
 from spark_rowtime.kafka import KafkaFeed, topics
 from tests.kafka.broker import CERTIFICATE, PASSWORD
+from tests.kafka.feeds import PATIENT
 from tests.kafka.test_out_messages import VALUES
-from tests.kafka.topics import drain, messages, opened, rows_and_bound
+from tests.kafka.topics import drain, ended, messages, opened, rows_and_bound
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, n INT"
 DAY = "2026-01-05T{}:00Z"
@@ -428,8 +429,9 @@ def test_no_error_shows_the_password(
 def test_a_feed_reads_rows_and_bounds_back(kafka: Any, stream: str, tmp_path: Path) -> None:
     topic, back = kafka.topic(), str(tmp_path / "back.rowtime")
     drain(kafka.bootstrap, stream, topic, key="ticker")
+    ended(kafka.bootstrap, topic)
     rt.createStream(back, SCHEMA)
-    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True}
+    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True, **PATIENT}
     rt.runAdapter(KafkaFeed, back, arguments=given, restarts=0)
     with rt.openReader(back) as copy, rt.openReader(stream) as reader:
         assert rows_of(copy) == rows_of(reader)
@@ -447,7 +449,8 @@ def test_a_feed_reads_values_of_all_types_back(kafka: Any, tmp_path: Path) -> No
     with rt.openSink(paths[0], producer="shop") as sink:
         sink.sendRows([(DAY.format("10:00"), *row) for row in zip_longest(*kinds.values())])
     drain(kafka.bootstrap, paths[0], topic)
-    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True}
+    ended(kafka.bootstrap, topic, of=1)
+    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True, **PATIENT}
     rt.runAdapter(KafkaFeed, paths[1], arguments=given, restarts=0)
     sent, back = ([[comparable(v) for v in row] for row in rows_of(rt.openReader(path))] for path in paths)
     assert back == sent

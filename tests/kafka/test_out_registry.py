@@ -19,8 +19,9 @@ from spark_rowtime.drain.kafka.protobuf_rows import ProtobufRows
 from spark_rowtime.kafka import KafkaFeed
 from spark_rowtime.kafka.avro import HEADER
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
+from tests.kafka.feeds import PATIENT
 from tests.kafka.registry import SchemaRegistry, schema_registry
-from tests.kafka.topics import messages, opened
+from tests.kafka.topics import ended, messages, opened
 
 ENCODERS = ("avro", "protobuf", "json-schema")
 COLUMNS = (
@@ -87,7 +88,8 @@ def test_a_feed_reads_what_a_drain_has_sent(
     assert sorted(registry.subjects) == [f"{topic}-resolved", f"{topic}-value"]
     rt.createStream(copy, COLUMNS)
     given = {"servers": kafka.bootstrap, "topics": topic, "decoder": encoder, "config": str(config)}
-    given |= {"bounds": "resolved", "untilEnd": True}
+    given |= {"bounds": "resolved", "untilEnd": True, **PATIENT}
+    ended(kafka.bootstrap, topic, of=1)
     rt.runAdapter(KafkaFeed, copy, arguments=given, producer="feed", restarts=0)
     assert rows_of(copy) == rows_of(stream)
     assert rt.describeStream(copy).bound == rt.describeStream(stream).bound
@@ -179,7 +181,8 @@ def test_names_of_types_do_not_meet(kafka: Any, registry: SchemaRegistry, tmp_pa
         reader.drainTo(to)
     rt.createStream(copy, ODD_NAMES)
     given = {"servers": kafka.bootstrap, "topics": topic, "decoder": encoder, "bounds": "resolved", "untilEnd": True}
-    rt.runAdapter(KafkaFeed, copy, arguments={**given, **options}, producer="feed", restarts=0)
+    ended(kafka.bootstrap, topic, of=1)
+    rt.runAdapter(KafkaFeed, copy, arguments={**given, **options, **PATIENT}, producer="feed", restarts=0)
     with rt.openReader(path) as sent, rt.openReader(copy) as read:
         assert [train.rows.to_pylist() for train in read] == [train.rows.to_pylist() for train in sent] != []
 

@@ -147,6 +147,20 @@ def test_a_partition_that_was_lost_is_dropped_as_another_host_reads_it(host: Hos
     assert (stored(host.path), host.loop._feeds.keys()) == ([], {P1})
 
 
+def test_a_run_until_the_end_does_not_end_because_its_partitions_were_lost(
+    broker: Broker, path: str, now: list[float]
+) -> None:
+    """It stood still for longer than its session lasts. It gets them back, some time later."""
+    host = Host(broker, path)
+
+    def stands_still() -> None:
+        now[0] += SETTLE_SECONDS + 1
+        host.loop._lose(None, [part_of(P0)])
+
+    again = lambda: broker.assign(P0)  # noqa: E731
+    assert host.read(lambda: broker.assign(P0), stands_still, lambda: None, again) == ["a", "b", "c"]
+
+
 def test_a_host_that_was_fenced_lets_go_and_takes_back_what_kafka_leaves_it(host: Host, now: list[float]) -> None:
     host.step()
     take_over(host.path)()

@@ -78,9 +78,9 @@ def orders(client: Client, path: str) -> rt.KafkaBounds:
     return kafka_bounds(client, path)
 
 
-def kafka_bounds(client: Client, path: str, producer: str = "app") -> rt.KafkaBounds:
+def kafka_bounds(client: Client, path: str, producer: str = "app", timeout: str = "240 s") -> rt.KafkaBounds:
     sink = rt.openSink(path, producer=producer, lease=None, linger="1 hour")
-    return rt.KafkaBounds(client, "orders", sink, admin=object(), timeout="10 s")
+    return rt.KafkaBounds(client, "orders", sink, admin=object(), timeout=timeout)
 
 
 def produce(orders: rt.KafkaBounds, *times: str, partition: int = 0) -> None:
@@ -167,7 +167,8 @@ def test_a_message_below_a_bound_that_is_on_its_way_is_refused(orders: rt.KafkaB
     assert (late, [value for _, value, _ in client.waiting]) == ([rt.LateRowError], ["10:00"])
 
 
-def test_a_full_queue_is_waited_for(orders: rt.KafkaBounds, client: Client) -> None:
+def test_a_full_queue_is_waited_for(client: Client, path: str) -> None:
+    orders = kafka_bounds(client, path, timeout="10 s")
     client.full = 3
     produce(orders, "9:00")
     assert len(client) == 1
