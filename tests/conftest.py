@@ -22,8 +22,6 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("explore"), derandomize=True, database=None)
 settings.load_profile("ci")  # the same examples in each run; pytest --hypothesis-profile=explore tries others
 
-LOCK_SECONDS = 240
-"""How long a stream's users wait for its lock: on a busy machine, a query's process that has it may stand still."""
 EXTRACT = Path(__file__).parent / "data" / "usgs-quakes-2025-05-extract.csv"
 
 # A job that a shell starts with & ignores SIGINT, and so do the processes that it starts.
@@ -56,6 +54,7 @@ def postgres() -> Iterator[Any]:
 
     with started() as server, pytest.MonkeyPatch.context() as patched:
         from spark_rowtime.store.postgres import connection
+        from tests.patience import LOCK_SECONDS
 
         patched.setitem(connection.CLIENT, "connect_timeout", LOCK_SECONDS)  # the server may stand still
         yield server
@@ -93,7 +92,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for all tests that need one; a test stops its queries and drops its views."""
-    from spark_rowtime.store.local.directory import open_local
+    from tests.patience import wait_long_for_locks
     from tests.s3server import environment
     from tests.sparksession import make_session
 
@@ -102,7 +101,7 @@ def spark() -> Iterator[Any]:
             patched.setenv(name, value)
         session = make_session()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
+        wait_long_for_locks(patched.setitem)
         yield session
     session.stop()
 

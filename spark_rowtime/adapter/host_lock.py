@@ -28,7 +28,7 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
     with _usable(folder / name), no_fork():
         lock = Descriptor(_opened(folder, name, mode))
     try:
-        while (other := _holder(lock, folder / name)) is not None:
+        while (other := _take(lock, folder / name)) is not None:
             patience -= LOCK_POLL_SECONDS
             if patience < 0:
                 raise _hosted_already(path, producer, other)
@@ -38,10 +38,10 @@ def only_host(path: str, producer: str, patience: float, wait: Callable[[float],
         lock.close()
 
 
-def _holder(lock: Descriptor, file: Path) -> str | None:
+def _take(lock: Descriptor, file: Path) -> str | None:
     """Takes the lock; returns the id of the process that has it instead."""
     with _usable(file):
-        return None if lock.take() else lock.holder()
+        return lock.take()
 
 
 @contextmanager
@@ -103,8 +103,8 @@ def _opened(folder: Path, name: str, mode: int) -> int:
 
 def _hosted_already(path: str, producer: str, pid: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"Adapter {producer!r} is already hosted on {path}, by process {pid}. Two hosts would fence "
-        "each other: end that process first, or give this adapter another producer name.",
+        f"Adapter {producer!r} is already hosted on {path}, by process {pid}. Two hosts would fence each other: "
+        "end that process first, or give this adapter another producer name.",
         path=path,
         producer=producer,
         pid=pid,

@@ -29,7 +29,7 @@ def floors_said(read_property: Callable[[str], str | None]) -> dict[str, int]:
 
 
 def path_of(column: str) -> str:
-    """Returns the path of a whole column. A name with a dot or a backtick is in_backticks in backticks, as in Spark."""
+    """Returns the path of a whole column. A name with a dot or a backtick is put in backticks, as in Spark."""
     return in_backticks(column) if "." in column or "`" in column else column
 
 

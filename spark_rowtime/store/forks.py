@@ -146,19 +146,15 @@ class Descriptor:
         self.fd = fd
         close_in_children(self)
 
-    def take(self) -> bool:
-        """Locks the file, and writes this process's id into it. Returns false if another process has the lock."""
+    def take(self) -> str | None:
+        """Locks the file, and writes this process's id into it; returns the id of the process that has it instead."""
         try:
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return False
+            return os.pread(self.fd, 100, 0).decode(errors="replace") or "(starting)"
         os.ftruncate(self.fd, 0)
         os.pwrite(self.fd, str(os.getpid()).encode(), 0)
-        return True
-
-    def holder(self) -> str:
-        """The id of the process that has the lock."""
-        return os.pread(self.fd, 100, 0).decode(errors="replace") or "(starting)"
+        return None
 
     def close(self) -> None:
         """Closes it, if it is open. Its lock ends at once, also while a child that was just forked has it open."""

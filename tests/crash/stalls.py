@@ -17,6 +17,7 @@ from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.crash.feeds import QUIET, moment
 from tests.crash.small_disk import fill
+from tests.patience import LOCK_SECONDS
 from tests.store.streams import SCHEMA, SECOND, Writer, at
 
 LEASE = 30 * SECOND
@@ -67,7 +68,7 @@ def is_refused(call: Any) -> bool:
 def disk_full(path: str) -> None:
     """The disk is full for a minute: a quiet producer fails to renew its lease, a busy one to commit, and one reads."""
     create_local(path, SCHEMA, StreamSettings())
-    registration.TELL_SECONDS = 240  # a pause of the machine is none in which all attempts have failed
+    registration.TELL_SECONDS = LOCK_SECONDS  # a pause of the machine is none in which all attempts have failed
     time, said = [0], []
     logging.getLogger("spark_rowtime").addHandler(handler := logging.Handler())
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]

@@ -16,9 +16,8 @@ from spark_rowtime.store.local import open_local
 from tests.crash import feeds, stalls
 from tests.crash.small_disk import alone, mounting
 from tests.crash.victims import Victim
+from tests.patience import LOCK_SECONDS, wait_long_for_locks
 from tests.sparksession import wait_for
-
-LOCK_SECONDS = 240.0
 
 
 @pytest.fixture
@@ -66,7 +65,7 @@ def test_readers_go_on_while_another_process_holds_the_lock(
 
     Who waits for the lock does so for minutes here: longer than a machine stands still.
     """
-    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
+    wait_long_for_locks(monkeypatch.setitem)
     monkeypatch.setattr(registration, "TELL_SECONDS", LOCK_SECONDS)
     with rt.openSink(path, producer="lost", lease="1 ms", linger=feeds.QUIET) as lost:
         lost.sendRows([(feeds.moment(second), second) for second in range(3)])

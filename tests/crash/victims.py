@@ -26,10 +26,9 @@ def how_many(few: int) -> int:
 
 
 def _patiently(work: Callable[..., object], *arguments: Any) -> None:
-    """Another process that has a stream's lock may stand still on a busy machine."""
-    from spark_rowtime.store.local.directory import open_local
+    from tests.patience import wait_long_for_locks
 
-    open_local.__kwdefaults__["busy_timeout"] = 240
+    wait_long_for_locks()
     work(*arguments)
 
 

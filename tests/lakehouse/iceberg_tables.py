@@ -11,10 +11,9 @@ from pyspark.sql import SparkSession
 
 from tests.lakehouse.commits import Commit, iceberg_commits
 from tests.lakehouse.formats import Tables
+from tests.patience import LOCK_SECONDS
 
 CATALOG = "lake"
-BUSY_SECONDS = 240
-"""How long somebody who has the catalog's file locked is waited for: he may stand still."""
 _NUMBERS = count()
 
 
@@ -25,7 +24,7 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "jdbc",
-        f"{catalog}.uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout={BUSY_SECONDS * 1000}",
+        f"{catalog}.uri": f"jdbc:sqlite:{folder}/catalog.db?busy_timeout={LOCK_SECONDS * 1000}",
         f"{catalog}.warehouse": f"file://{folder}/warehouse",
     }
 
@@ -33,7 +32,7 @@ def settings(folder: Path) -> dict[str, str]:
 def configure(folder: Path, environment: pytest.MonkeyPatch) -> None:
     """Configures PyIceberg for the same catalog, and makes it."""
     environment.setenv(
-        f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI", f"sqlite:///{folder}/catalog.db?timeout={BUSY_SECONDS}"
+        f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI", f"sqlite:///{folder}/catalog.db?timeout={LOCK_SECONDS}"
     )
     environment.setenv(f"PYICEBERG_CATALOG__{CATALOG.upper()}__WAREHOUSE", f"file://{folder}/warehouse")
     opened()

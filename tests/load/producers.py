@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import spark_rowtime as rt
-from spark_rowtime.store.local.directory import open_local
+from tests.patience import wait_long_for_locks
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, producer STRING NOT NULL, n BIGINT NOT NULL, payload STRING"
 BATCH = 20
@@ -21,8 +21,6 @@ PACE = 0.1
 """Seconds from one commit of a producer to the next."""
 START = datetime(2025, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
-LOCK_SECONDS = 240.0
-"""How long each process waits for the stream's lock: another one that has it may stand still on a busy machine."""
 
 
 def name(number: int) -> str:
@@ -67,6 +65,6 @@ def _ended(due: float) -> bool:
 
 
 if __name__ == "__main__":
-    open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
+    wait_long_for_locks()
     logging.getLogger("spark_rowtime.laterow").setLevel(logging.ERROR)
     run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

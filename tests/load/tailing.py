@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import spark_rowtime as rt
-from spark_rowtime.store.local.directory import open_local
-from tests.load.producers import LOCK_SECONDS
+from tests.patience import wait_long_for_locks
 
 LOOK = 0.2
 """Seconds that it waits for a train before it looks whether its input has ended."""
@@ -44,5 +43,5 @@ def keep(file: Path, state: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
+    wait_long_for_locks()
     run(sys.argv[1], sys.argv[2], Path(sys.argv[3]))

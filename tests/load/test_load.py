@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.store.local.directory import open_local
-from tests.load.producers import BATCH, LOCK_SECONDS, SCHEMA, name
+from tests.load.producers import BATCH, SCHEMA, name
+from tests.patience import wait_long_for_locks
 from tests.sparksession import wait_for
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def seen_by(file: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
+    wait_long_for_locks(monkeypatch.setitem)
     path = str(tmp_path / "load.rowtime")
     rt.createStream(path, SCHEMA, producers=[name(n) for n in range(PRODUCERS)])  # it waits for the slowest process
     return path

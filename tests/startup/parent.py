@@ -123,9 +123,8 @@ def main(name: str, run: str) -> None:
         for module in IMPORTED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        with contextlib.suppress(KeyError):
-            sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
-        with contextlib.suppress(KeyError):
+        sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
+        with contextlib.suppress(KeyError):  # there is no client of PostgreSQL
             sys.modules["spark_rowtime.store.postgres.connection"].CLIENT["connect_timeout"] = LOCK_SECONDS
         gc.collect()
         gc.freeze()

@@ -15,9 +15,10 @@ from spark_rowtime.store.position import *
 from spark_rowtime.store.settings import *
 from spark_rowtime.store.snapshot import *
 from spark_rowtime.store.local import create_local, open_local
+from tests.patience import wait_long_for_locks
 from tests.store.streams import *
 path = sys.argv[1]
-open_local.__kwdefaults__["busy_timeout"] = 240  # who has the lock may stand still
+wait_long_for_locks()
 """
 
 

@@ -21,6 +21,7 @@ from spark_rowtime.store import check_store, forks, open_store
 from spark_rowtime.store.local.directory import open_local
 from spark_rowtime.store.local.folders import SEGMENTS, folder
 from spark_rowtime.store.local.segment import open_locked
+from tests.patience import wait_long_for_locks
 from tests.store import forking
 from tests.store.processes import ROOT
 
@@ -28,9 +29,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 PRELUDE = """
 import gc, multiprocessing, os, signal, sys, threading
 import spark_rowtime as rt
-from spark_rowtime.store.local import open_local
+from tests.patience import wait_long_for_locks
 from tests.store.forking import *
-open_local.__kwdefaults__["busy_timeout"] = 240  # who has the lock may stand still
+wait_long_for_locks()
 path, notes, *arguments = sys.argv[1:]
 """
 OPENED = {
@@ -53,7 +54,7 @@ else:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A stream that waits for a producer, so that no row is late, and a file for notes."""
-    monkeypatch.setitem(open_local.__kwdefaults__, "busy_timeout", 240)
+    wait_long_for_locks(monkeypatch.setitem)
     rt.createStream(str(tmp_path / "s"), forking.DDL, producers=["nobody"])
     return str(tmp_path / "s"), str(tmp_path / "notes")
 

@@ -12,11 +12,10 @@ import pyarrow as pa
 
 import spark_rowtime as rt
 from spark_rowtime.types.timestamps import to_micros
+from tests.patience import LOCK_SECONDS
 
 FORMATS = ("delta", "iceberg", "parquet")
 TRANSACTIONAL = ("delta", "iceberg")
-BUSY_SECONDS = 240
-"""How long somebody who has the catalog's file locked is waited for: he may stand still."""
 
 
 class Lake:
@@ -26,7 +25,7 @@ class Lake:
         self.folder = folder
         self.stream = str(folder / "orders.rowtime")
         self.catalog = {
-            "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/catalog.db?timeout={BUSY_SECONDS}",
+            "PYICEBERG_CATALOG__LAKE__URI": f"sqlite:///{folder}/catalog.db?timeout={LOCK_SECONDS}",
             "PYICEBERG_CATALOG__LAKE__WAREHOUSE": f"file://{folder}/warehouse",
         }
 
@@ -86,7 +85,7 @@ class Lake:
     def made(self, kind: str) -> bool:
         """Whether the table is there; a kill may come before that."""
         if kind == "iceberg":
-            with sqlite3.connect(self.folder / "catalog.db", BUSY_SECONDS) as catalog:
+            with sqlite3.connect(self.folder / "catalog.db", LOCK_SECONDS) as catalog:
                 tables = catalog.execute("SELECT name FROM sqlite_master WHERE name = 'iceberg_tables'").fetchall()
                 return bool(tables and catalog.execute("SELECT count(*) FROM iceberg_tables").fetchone()[0])
         place = {"delta": "delta/_delta_log/*.json", "parquet": "parquet/date=*/*/*.parquet"}[kind]
@@ -116,6 +115,6 @@ class Lake:
         return to_micros(found["rowtime.bound"]) if "rowtime.bound" in found else None
 
     def _metadata(self) -> str:
-        with sqlite3.connect(self.folder / "catalog.db", BUSY_SECONDS) as catalog:
+        with sqlite3.connect(self.folder / "catalog.db", LOCK_SECONDS) as catalog:
             (place,) = catalog.execute("SELECT metadata_location FROM iceberg_tables").fetchone()
         return str(place)

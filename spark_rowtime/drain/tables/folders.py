@@ -69,8 +69,7 @@ def locked(work: Path, target: str) -> Descriptor:
         with no_fork():
             lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
         try:
-            if not lock.take():
-                pid = lock.holder()
+            if (pid := lock.take()) is not None:
                 raise StoreUnavailableError(
                     f"Another drain writes to {target}: process {pid}. End it first.", path=target, pid=pid
                 )

@@ -1,0 +1,14 @@
+"""How long users of a stream wait for its lock in tests: whoever has it may stand still on a busy machine."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from spark_rowtime.store.local.directory import open_local
+
+LOCK_SECONDS = 240
+
+
+def wait_long_for_locks(setitem: Callable[[Any, str, int], object] = operator.setitem) -> None:
+    """Lets this process wait for the locks of local streams; ``setitem``: that of a MonkeyPatch, which undoes it."""
+    setitem(open_local.__kwdefaults__, "busy_timeout", LOCK_SECONDS)
