@@ -123,8 +123,9 @@ def main(name: str, run: str) -> None:
         for module in IMPORTED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
-        with contextlib.suppress(KeyError):  # there is no client of PostgreSQL
+        with contextlib.suppress(KeyError):  # no PySpark, so no spark_rowtime.spark, is there
+            sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
+        with contextlib.suppress(KeyError):  # no client of PostgreSQL is there
             sys.modules["spark_rowtime.store.postgres.connection"].CLIENT["connect_timeout"] = LOCK_SECONDS
         gc.collect()
         gc.freeze()
