@@ -90,10 +90,10 @@ def main() -> None:
 
     print("hour ending  orders  bound on the results  after the feed's bound  plain Spark at that moment")
     for _ in HOURS:
-        hour, sent = said.get(timeout=120)
+        hour, sent = said.get(timeout=240)
         rows, bound, came = [], None, 0.0
         while not rows:
-            rows, bound, came = seen.get(timeout=120)
+            rows, bound, came = seen.get(timeout=240)
         plain.processAllAvailable()
         closed = spark.table("plain").count()
         end = rows[0]["rowtime"]

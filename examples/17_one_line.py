@@ -79,7 +79,7 @@ class Windows:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 120
+    end = time.monotonic() + 240
     while not condition() and time.monotonic() < end:
         time.sleep(0.1)
 

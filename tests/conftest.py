@@ -53,10 +53,11 @@ def postgres() -> Iterator[Any]:
     from tests.postgresserver import started
 
     with started() as server, pytest.MonkeyPatch.context() as patched:
-        from spark_rowtime.store.postgres import connection
+        from spark_rowtime.store.postgres import connection, removal
         from tests.patience import LOCK_SECONDS
 
         patched.setitem(connection.CLIENT, "connect_timeout", LOCK_SECONDS)  # the server may stand still
+        patched.setattr(removal, "END_SECONDS", LOCK_SECONDS)  # what goes on at a sink's end is not stopped
         yield server
 
 

@@ -116,7 +116,13 @@ class Consumption:
             self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError("ended"))
             raise
         finally:
-            self._consumer.close()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Leaves the consumer group. A client without partitions that only closes stays in it for a session's time."""
+        with suppress(self._kafka.KafkaException):
+            self._consumer.unsubscribe()
+        self._consumer.close()
 
     def _subscribe(self) -> None:
         """Tells Kafka which topics this host reads; a second call adds topics, and takes no partition away."""

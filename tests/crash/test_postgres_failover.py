@@ -65,5 +65,5 @@ def test_a_standby_takes_over_while_producers_commit(
 
 
 def _rows(reader: rt.RowReader) -> list[int]:
-    train = reader.read(timeout=10)
+    train = feeds.patiently(lambda: reader.read(timeout=240))
     return [] if train is None else train.rows.column("n").to_pylist()

@@ -96,7 +96,7 @@ def test_no_rows() -> None:
 
 def test_silent_or_behind() -> None:
     feed = Feed()
-    oslo = feed.sink("Oslo", 30)
+    oslo = feed.sink("Oslo", 30, lease="1 hour")
     feed.sink("Berlin", promise=90)
     found = feed.why()
     assert (found.cause, found.holder) == (rt.Cause.PRODUCER_BEHIND, "Oslo")

@@ -31,7 +31,7 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     outcome, folder = tmp_path_factory.mktemp("outcome") / "wrong.json", tmp_path_factory.mktemp("pages")
     program = [sys.executable, "-m", "tests.documents.run_pages", str(outcome), *map(str, PAGES)]
     done = subprocess.run(
-        program, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=280, check=False
+        program, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=560, check=False
     )
     assert done.returncode == 0, done.stderr[-5000:]
     found: dict[str, str] = json.loads(outcome.read_text())

@@ -17,7 +17,7 @@ def pour(pipe: Any, bootstrap: str, topic: str, path: str, name: str, generation
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 2})
-    with rt.KafkaBounds(producer, topic, rt.openSink(path, producer=name, lease=None)) as orders:
+    with rt.KafkaBounds(producer, topic, rt.openSink(path, producer=name, lease=None), timeout="240 s") as orders:
         bound = orders.getRowtimeBound()
         minute = 0 if bound is None else (bound.floor - START) // MINUTE
         for number in range(1 << 30):

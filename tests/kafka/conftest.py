@@ -57,12 +57,15 @@ def spark_kafka_jars() -> str:
 @pytest.fixture(scope="session")
 def spark(spark_kafka_jars: str) -> Iterator[Any]:
     """The session of the tests, with Spark's Kafka source. It needs a process without another session."""
+    from tests.patience import wait_long_for_locks
     from tests.sparksession import make_session
 
     session = make_session(
         **{"spark.jars": spark_kafka_jars, "spark.rowtime.adapters": "spark_rowtime.kafka:KafkaFeed"}
     )
-    yield session
+    with pytest.MonkeyPatch.context() as patched:
+        wait_long_for_locks(patched.setitem)
+        yield session
     session.stop()
 
 

@@ -70,7 +70,7 @@ def test_bounds_beside_go_on_with_the_new_leaders(
         admin = two_brokers.asks_the_second()
         two_brokers.kill()
         line.fault()
-        topics = Topics(admin, partial(unavailable, two_brokers.bootstrap), seconds=30)
+        topics = Topics(admin, partial(unavailable, two_brokers.bootstrap), seconds=240)
         assert len(topics.ends(topics.describe(topic).parts, committed=False)) == 3
         two_brokers.moved()
         assert victim.listen(240, len(victim.heard) + 100)

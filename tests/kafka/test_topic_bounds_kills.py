@@ -104,7 +104,7 @@ def test_each_row_of_a_topic_counts_once_or_is_rejected_once(
             line.fault()
         sent += feed(topic_bounds, sink, dice, range(how_many(1) * rounds, (how_many(1) + 1) * rounds))
         promise(sink, clock((how_many(1) + 2) * rounds * 10), topic_bounds.cut())
-        assert driver(topic_bounds, tmp_path, "end").wait(240) == 0, (tmp_path / "driver.log").read_text()[-5000:]
+        assert driver(topic_bounds, tmp_path, "end").wait(560) == 0, (tmp_path / "driver.log").read_text()[-5000:]
     rejected = {(partition, offset): (time, key) for partition, offset, time, key, _ in topic_bounds.rejected}
     assert len(rejected) == len(topic_bounds.rejected), "none is kept twice"
     assert 0 < len(rejected) < len(sent) / 5
@@ -142,7 +142,7 @@ def test_a_driver_that_derives_the_bounds_is_killed(kafka: Any, tmp_path: Path, 
         killed(topic_bounds, tmp_path, dice, "watch")
         line.fault()
     sent |= drift(topic_bounds, dice, range(how_many(1) * rounds, (how_many(1) + 1) * rounds))
-    assert driver(topic_bounds, tmp_path, "watch", "end").wait(240) == 0, (tmp_path / "driver.log").read_text()[-5000:]
+    assert driver(topic_bounds, tmp_path, "watch", "end").wait(560) == 0, (tmp_path / "driver.log").read_text()[-5000:]
     rejected = {(partition, offset): (time, key) for partition, offset, time, key, _ in topic_bounds.rejected}
     assert len(rejected) == len(topic_bounds.rejected), "none is kept twice"
     assert 0 < len(rejected) < len(sent) / 5

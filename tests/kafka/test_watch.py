@@ -91,7 +91,7 @@ def test_a_watch_that_ends_waits_for_the_partitions_of_other_hosts(kafka: Any, t
     """The other one commits now and then only. So a query with AvailableNow closes what the topic allows."""
     topic, path = kafka.topic(partitions=1), str(tmp_path / "bounds")
     create_watched(path)
-    with hosts(Watcher(kafka, path, topic, "one", "every=20 seconds")):
+    with hosts(Watcher(kafka, path, topic, "one", "every=20 seconds", "kafka.session.timeout.ms=60000")) as running:
         kafka.send(topic, [message(0, 100)])
         wait_for(lambda: bound(path) == moment(100), "the first bound")
         kafka.send(topic, [message(1, 200)])
@@ -99,6 +99,7 @@ def test_a_watch_that_ends_waits_for_the_partitions_of_other_hosts(kafka: Any, t
         assert bound(path) == moment(200)
         with pytest.raises(rt.InvalidOptionError, match="lateness=None; this one has lateness='1 minute'"):
             watch(kafka, path, topic, lateness="1 minute")
+        running[0].end()  # it leaves its group
     watch(kafka, path, topic, lateness="1 minute", delay="1 day")
 
 

@@ -145,7 +145,7 @@ def test_with_trigger_available_now_the_last_window_is_written(orders: Any) -> N
     orders.put(("10:20", "a"), bound="11:00")
     seen = Observed(hourly(orders.rows(maxFilesPerTrigger=1)), orders.folder / "now")
     writer = seen.frame.writeStream.foreachBatch(seen).option("checkpointLocation", str(seen.checkpoint))
-    writer.trigger(availableNow=True).start().awaitTermination(120)
+    writer.trigger(availableNow=True).start().awaitTermination()
     assert [row for _, rows in sorted(seen.batches.items()) for row in rows] == [(TEN, "a", 2)]
 
 

@@ -75,7 +75,7 @@ def _chromium() -> str:
 @pytest.fixture(scope="package")
 def browser() -> Iterator["playwright.Browser"]:
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+        found = started.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"], timeout=LIMIT_MILLIS)
         yield found
         found.close()
 

@@ -26,6 +26,7 @@ IMPORTED = (
     *("pyspark.sql.worker.create_data_source", "pyspark.sql.worker.lookup_data_sources"),
     *("pyspark.sql.worker.plan_data_source_read", "pyspark.sql.worker.write_into_data_source"),
     *("pyspark.sql.worker.python_streaming_sink_runner", "pyspark.sql.worker.commit_data_source_write"),
+    "pyspark.sql.streaming.transform_with_state_driver_worker",
     *("spark_rowtime.spark.datasource", "spark_rowtime.spark.source", "spark_rowtime.spark.sink", "pandas"),
     "spark_rowtime.store.postgres.connection",
 )

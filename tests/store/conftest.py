@@ -14,6 +14,7 @@ from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import connection, inline
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.settings import StreamSettings
+from tests.patience import wait_long_for_locks
 from tests.store.roles import make_database
 from tests.store.sketch import DictStore
 from tests.store.streams import SCHEMA, NewStream
@@ -97,16 +98,13 @@ def attacker(postgres: Any, database: str) -> Iterator[Any]:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients wait minutes for a lock: on a busy machine, who has it may need more than the usual seconds."""
-    _wait_longer(monkeypatch, f"lock_timeout = '{connection.WAIT_SECONDS}s'")
+    wait_long_for_locks(monkeypatch.setitem)
 
 
 @pytest.fixture
 def stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients may stand still within a transaction for minutes: the test ends that."""
-    _wait_longer(monkeypatch, f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'")
-
-
-def _wait_longer(monkeypatch: pytest.MonkeyPatch, setting: str) -> None:
+    setting = f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'"
     assert setting in connection.SETTINGS
     longer = f"{setting.partition(' = ')[0]} = '300s'"
     monkeypatch.setattr(connection, "SETTINGS", connection.SETTINGS.replace(setting, longer))

@@ -402,10 +402,12 @@ def test_a_fork_while_a_thread_imports_pandas_for_its_first_rows(place: tuple[st
     """Arrow holds a lock until it has imported pandas. A child that inherited it would wait for ever."""
     ran(
         """
+        import spark_rowtime.store.forks
+        spark_rowtime.store.forks.PATIENCE_SECONDS = 240
         writing = threading.Thread(target=pour, args=(path, notes, "thread", 2))
         writing.start()
         while "pandas" not in sys.modules: pass
-        child = forked(lambda: (signal.alarm(40), pour(path, notes, "child", 2)))
+        child = forked(lambda: (signal.alarm(240), pour(path, notes, "child", 2)))
         assert ended(child) == [0]
         writing.join()
         """,

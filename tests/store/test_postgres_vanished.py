@@ -58,7 +58,7 @@ for thread in threads:
     thread.join()
 print("done", flush=True)
 """
-START_SECONDS = 60
+START_SECONDS = 240
 LOAD_SECONDS = 60
 """How much later than promised a call may end on a machine under load."""
 

@@ -18,7 +18,7 @@ def test_the_tests_of_the_page(rowtime_test: Any, tmp_path: Path) -> None:
     pipeline, *suites_of = [block.code for block in blocks(PAGE)]
     (tmp_path / "test_own.py").write_text("\n".join(suites_of))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_own.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=560, check=False)
     assert "6 passed" in done.stdout, done.stdout
     names: dict[str, Any] = {}
     exec(pipeline, names)

@@ -328,7 +328,10 @@ def test_a_process_whose_feed_has_ended_is_fine(orders: str, spawned: Any) -> No
     assert numbers(orders) == [0, 1, 2, 3, 4]
 
 
-def test_a_process_that_dies_says_its_last_words(orders: str, spawned: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_dies_says_its_last_words(
+    orders: str, spawned: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_rowtime.adapter.process._PRINT_SECONDS", 240)
     process = spawned("sample_feed:Unready")
     process._process.wait(240)
     with pytest.raises(rt.RowtimeError, match=r"(?s)ended with code 1.*ConnectionError: no feed at port 0"):
