@@ -79,6 +79,8 @@ class Client:
     def close(self) -> None:
         pass
 
+    unsubscribe = close
+
 
 class Brokers:
     """What brokers say of a topic that has the offsets from ``start`` to ``end``."""
