@@ -33,6 +33,7 @@ class Broker:
         self.first = {P0: 0, P1: 0}
         self.id: str | None = "abc"
         self.servers, self.at, self.closed = "brokers:9092", dict[Part, int](), False
+        self.left = False
         self.steps: list[Any] = []
         self.now = now
         self.calls: Any = None
@@ -96,7 +97,11 @@ class Broker:
         found = [message(part, n, self.log[part][n - self.first[part]]) for n in range(start, upto)]
         return found or [failed(part, "_PARTITION_EOF", end)]
 
+    def unsubscribe(self) -> None:
+        self.left = True
+
     def close(self) -> None:
+        assert self.left, "a client without partitions would stay in its group"
         self.closed = True
 
 
