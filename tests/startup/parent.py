@@ -28,12 +28,10 @@ IMPORTED = (
     *("pyspark.sql.worker.python_streaming_sink_runner", "pyspark.sql.worker.commit_data_source_write"),
     "pyspark.sql.streaming.transform_with_state_driver_worker",
     *("spark_rowtime.spark.datasource", "spark_rowtime.spark.source", "spark_rowtime.spark.sink", "pandas"),
-    "spark_rowtime.store.postgres.connection",
 )
 ASKED = 128
 """So many may ask while the parent imports."""
-LOCK_SECONDS = 240
-"""How long children wait for the lock of a stream, or for a server: on a busy machine, others may stand still."""
+PATIENCE = Path(__file__).parents[1] / "patience.py"
 KILLED = 128
 """The exit code of a child that a signal has ended, as a shell has it, without the number of the signal."""
 
@@ -124,10 +122,8 @@ def main(name: str, run: str) -> None:
         for module in IMPORTED:
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
-        with contextlib.suppress(KeyError):  # no PySpark, so no spark_rowtime.spark, is there
-            sys.modules["spark_rowtime.store.local.directory"].open_local.__kwdefaults__["busy_timeout"] = LOCK_SECONDS
-        with contextlib.suppress(KeyError):  # no client of PostgreSQL is there
-            sys.modules["spark_rowtime.store.postgres.connection"].CLIENT["connect_timeout"] = LOCK_SECONDS
+        with contextlib.suppress(ImportError):  # no spark_rowtime is there
+            runpy.run_path(str(PATIENCE))["wait_long_for_locks"]()
         gc.collect()
         gc.freeze()
         request = Parent(listener).serve(run)

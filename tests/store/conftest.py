@@ -14,7 +14,7 @@ from spark_rowtime.store.memory import STREAMS
 from spark_rowtime.store.postgres import connection, inline
 from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.settings import StreamSettings
-from tests.patience import wait_long_for_locks
+from tests.patience import wait_long_for_locks, with_minutes_for
 from tests.store.roles import make_database
 from tests.store.sketch import DictStore
 from tests.store.streams import SCHEMA, NewStream
@@ -104,10 +104,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients may stand still within a transaction for minutes: the test ends that."""
-    setting = f"idle_in_transaction_session_timeout = '{connection.STILL_SECONDS}s'"
-    assert setting in connection.SETTINGS
-    longer = f"{setting.partition(' = ')[0]} = '300s'"
-    monkeypatch.setattr(connection, "SETTINGS", connection.SETTINGS.replace(setting, longer))
+    longer = with_minutes_for(connection.SETTINGS, "idle_in_transaction_session_timeout")
+    monkeypatch.setattr(connection, "SETTINGS", longer)
 
 
 @pytest.fixture
