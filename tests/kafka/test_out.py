@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from itertools import zip_longest
 from pathlib import Path
@@ -367,13 +368,14 @@ def test_a_transaction_that_takes_too_long_is_an_error(
 
 @pytest.mark.long
 def test_no_broker_is_said_in_time_with_its_address(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = re.compile(r"127\.0\.0\.1:1/orders: .*Connection refused")
     for seconds in (0.5, 5.0, 60.0):  # the client may not have tried to connect before
         monkeypatch.setattr(cluster, "REQUEST_SECONDS", seconds)
-        with pytest.raises(rt.KafkaUnavailableError, match=r"127\.0\.0\.1:1/orders: ") as caught:
+        with pytest.raises(rt.KafkaUnavailableError) as caught:
             drain("127.0.0.1:1", stream, "orders")
-        if "Connection refused" in str(caught.value):
+        if refused.search(str(caught.value)):
             break
-    assert "Connection refused" in str(caught.value)
+    assert refused.search(str(caught.value))
     assert caught.value.values["servers"] == "127.0.0.1:1"
 
 
