@@ -16,20 +16,24 @@ TRIES, TRY_SECONDS = 4, 0.5
 MISSING_SECONDS = 60.0
 """For so long such a schema is asked for once only, with each message."""
 HEADER = struct.Struct(">bI")
+_LARGEST_ID = (1 << 31) - 1
+"""Registries number schemas with Java's int."""
 
 
 class RegistryRecords(ABC):
     """Reads the record of a message. ``options`` are those of the registry's client, with ``url``.
 
-    A message is malformed if its bytes are no record of its schema, or if the registry says more than once that there
-    is no such schema. Whatever else the registry answers, or does not, is no statement about the message:
-    KafkaUnavailableError.
+    A message is malformed if its bytes are no record of its schema, if that is of another format, or if the registry
+    says more than once that there is no such schema. Whatever else the registry answers, or does not, is no statement
+    about the message: KafkaUnavailableError.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._registry = Registry(options)
         self._client = self._registry.client
         self._serialization = library("confluent_kafka.serialization")
+        self._there: set[int] = set()
+        """The schemas that the registry has, of this format."""
         self._missing: dict[int, float] = {}
         """Until when a schema is taken for missing that the registry did not have."""
         self._read = self._reader()
@@ -44,24 +48,23 @@ class RegistryRecords(ABC):
         """What reads the bytes of a message; whatever it raises besides errors of the registry is about these bytes."""
 
     def __call__(self, message: Any) -> Any:
+        schema = schema_id(message.value())
+        if schema is None:
+            raise self._malformed("it does not begin with the id of a schema")
+        if schema not in self._there:
+            self._require_schema(schema, f"{message.topic()}-value")
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)
-        try:
-            return self._record(message, where)
-        except MalformedError:
-            if (schema := schema_id(message.value())) is None:
-                raise
-        self._require_schema(schema, f"{message.topic()}-value")
-        return self._record(message, where)
-
-    def _record(self, message: Any, where: Any) -> Any:
         try:
             return self._read(message.value(), where)
         except Exception as error:  # noqa: BLE001
             self._registry.require_answer(error)
-            raise MalformedError(f"it is not {self.format} in Confluent's wire format: {error}") from None
+            raise self._malformed(str(error)) from None
+
+    def _malformed(self, why: str) -> MalformedError:
+        return MalformedError(f"it is not {self.format} in Confluent's wire format: {why}")
 
     def _require_schema(self, schema: int, subject: str) -> None:
-        """Raises MalformedError if the registry says again and again that it has no such schema.
+        """Raises MalformedError if the registry says again and again that it has no such schema, or has another format.
 
         A registry of several nodes knows a new schema a moment later everywhere.
         """
@@ -69,13 +72,17 @@ class RegistryRecords(ABC):
         for pause in [0.0, *[TRY_SECONDS] * (tries - 1)]:
             time.sleep(pause)
             try:
-                self._client.get_schema(schema, subject, *self.schema_form)
+                found = self._client.get_schema(schema, subject, *self.schema_form)
+                kind = found.schema_type
             except Exception as error:  # noqa: BLE001
                 self._registry.require_answer(error)
                 if not isinstance(error, self._registry.refused):
                     raise self._registry.unavailable(type(error).__name__) from None
             else:
                 self._missing.pop(schema, None)
+                if kind.upper() != self.format.upper():
+                    raise self._malformed(f"its schema, {schema}, is one of {kind}")
+                self._there.add(schema)
                 return
         self._missing[schema] = time.monotonic() + MISSING_SECONDS
         raise MalformedError(f"the schema registry has no schema of its id, {schema}")
@@ -91,9 +98,12 @@ class AvroRecords(RegistryRecords):
         return lambda value, where: _with_texts(read(value, where))
 
 
-def schema_id(value: bytes) -> int | None:
+def schema_id(value: bytes | None) -> int | None:
     """The id of a message's schema; None if the message does not begin with one."""
-    return int(HEADER.unpack_from(value)[1]) if len(value) > HEADER.size and value[0] == 0 else None
+    if value is None or len(value) <= HEADER.size or value[0] != 0:
+        return None
+    found = int(HEADER.unpack_from(value)[1])
+    return found if found <= _LARGEST_ID else None
 
 
 def _with_texts(value: Any) -> Any:

@@ -9,7 +9,13 @@ from typing import Any, Self
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import require_same_topics
-from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError, RowtimeError, SchemaMismatchError
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    KafkaUnavailableError,
+    RowtimeError,
+    SchemaMismatchError,
+    SinkClosedError,
+)
 from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
 from spark_rowtime.kafka.topics import Topics
@@ -73,7 +79,7 @@ class KafkaBounds:
         self._lock, self._one_bound = threading.Lock(), threading.Lock()
         refuse_in_forks(self, "KafkaBounds", "_lock", "_one_bound")
         self._floor = self._promising = 0
-        self._contact_until = 0.0
+        self._closing, self._contact_until = False, 0.0
 
     def produce(
         self,
@@ -98,7 +104,7 @@ class KafkaBounds:
 
         Raises:
             LateRowError: The rowtime lies below the bound in force. Nothing was produced.
-            SinkClosedError: The sink is closed.
+            SinkClosedError: The sink is closed, or another thread closes it.
             ProducerFencedError: Another sink took the producer over.
             KafkaUnavailableError: The client's queue was full for the whole timeout; or the client does not take the
                 message, as where its transaction has not begun, or the topic has no such partition.
@@ -161,14 +167,19 @@ class KafkaBounds:
     def close(self, *, complete: bool = False) -> None:
         """Waits until the broker has all messages; then the producer leaves the stream behind them.
 
+        From the beginning of the call on, ``produce`` is refused, unless ``close`` raises.
+
         Args:
             complete: If True, the producer will never send again.
         """
         if self._sink.closed:
             return
         with self._one_bound:
-            cut = self._cut(self._deliveries.begin())
-            self._sink.close(complete=complete, cut=cut, topicIds={self.topic: self._id})
+            try:
+                cut = self._cut(self._begin_close())
+                self._sink.close(complete=complete, cut=cut, topicIds={self.topic: self._id})
+            finally:
+                self._closing = False
 
     def abandon(self) -> None:
         """Ends this object, but the producer stays attached: it holds the bound back until it is taken over."""
@@ -213,6 +224,12 @@ class KafkaBounds:
             return True
 
     def _require_in_time(self, micros: int) -> None:
+        if self._closing:
+            raise SinkClosedError(
+                f"The bounds of producer {self._sink.producer!r} are being closed. Nothing of this call was produced. "
+                "Open a sink again under its name to continue.",
+                producer=self._sink.producer,
+            )
         if micros < self._promising:
             raise late_before_sent(self._sink.producer, micros, self._promising, None)
         if self._sink.closed or micros < self._floor or time.monotonic() >= self._contact_until:
@@ -223,6 +240,12 @@ class KafkaBounds:
         """Begins a bound: rows below ``floor`` are late from here on. Returns the generation of messages before it."""
         with self._lock:
             self._promising = floor
+            return self._deliveries.begin()
+
+    def _begin_close(self) -> int:
+        """Begins the end: a message that is produced from here on would lie behind the last cut. As ``_begin``."""
+        with self._lock:
+            self._closing = True
             return self._deliveries.begin()
 
     def _cut(self, generation: int) -> dict[str, dict[int, int]]:

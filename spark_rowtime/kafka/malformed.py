@@ -1,10 +1,15 @@
 """Messages that are no rows: the error while one is decoded, and the stream that keeps them."""
 
+from hashlib import sha256
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_rowtime.errors import MessageDecodeError
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.producer.rowsink import openSink
+from spark_rowtime.reader.reader import openReader
 from spark_rowtime.stream import createStream
 from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, wall_clock
 
@@ -25,26 +30,34 @@ class MalformedError(Exception):
 class MalformedMessages:
     """Keeps the messages of one partition that are no rows, in a stream of their own, each once.
 
-    A message is stored with the offset behind it as checkpoint. So if the feed dies before its own commit, it meets
-    the message again and finds that it is stored. A topic that was created again has another id; its offsets are those
-    of other messages.
+    Law (*once*): a message is there if the stream has one with the same topic, partition, offset, time, key and value.
+    So a feed that died before its own commit finds the message that it meets again. Other messages at offsets that the
+    stream knows are kept: those of another feed with this stream, or of a partition that was truncated, or of a topic
+    that was created again. The stream's checkpoint is the offset behind all that it has of the topic with this id: only
+    below that is looked.
     """
 
     def __init__(self, path: str, producer: str, topic_id: str) -> None:
         createStream(path, SCHEMA, existOk=True)
+        self._path = path
         self._sink = openSink(path, producer=producer, rowsImplyBounds=False, onLate="reject")
         self._topic_id = topic_id
         self._next = _stored(self._sink.checkpoint, producer, topic_id)
+        self._there: set[bytes] | None = None
 
     def keep(self, message: Any, cause: str) -> None:
         """Stores a message, unless it is there."""
+        stamp, place = message.timestamp()[1] * 1000, (message.topic(), message.partition(), message.offset())
+        stamp_micros = stamp if LEAST <= stamp <= LARGEST else None
+        identity = _identity(message.offset(), stamp_micros, message.key(), message.value())
         if message.offset() < self._next:
-            return
-        stamp = message.timestamp()[1] * 1000
-        sent = from_micros(stamp) if LEAST <= stamp <= LARGEST else None
-        place = (message.topic(), message.partition(), message.offset())
+            self._there = _stored_messages(self._path, *place[:2]) if self._there is None else self._there
+            if identity in self._there:
+                return
+            self._there.add(identity)
+        sent = None if stamp_micros is None else from_micros(stamp_micros)
         self._sink.sendRow((from_micros(wall_clock()), *place, cause, sent, message.key(), message.value()))
-        self._next = message.offset() + 1
+        self._next = max(self._next, message.offset() + 1)
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
 
     def flush(self) -> None:
@@ -61,6 +74,24 @@ def _stored(text: str | None, producer: str, topic_id: str) -> int:
         return 0
     found = Checkpoint.read(text, producer)
     return found.offset if found.topic_id == topic_id else 0
+
+
+def _stored_messages(path: str, topic: str, partition: int) -> set[bytes]:
+    """The messages of a partition that the stream has."""
+    found: set[bytes] = set()
+    with openReader(path, order="arrival") as reader:
+        for train in reader:
+            rows = pa.Table.from_batches([train.rows])
+            of_it = rows.filter((pc.field("topic") == topic) & (pc.field("partition") == partition))
+            sent = of_it["sent"].cast(pa.int64())
+            columns = (column.to_pylist() for column in (of_it["offset"], sent, of_it["key"], of_it["value"]))
+            found.update(map(_identity, *columns))
+    return found
+
+
+def _identity(offset: int, sent: int | None, key: bytes | None, value: bytes | None) -> bytes:
+    """What tells a message from others of its partition, as a digest; ``sent`` in microseconds."""
+    return sha256(repr((offset, sent, key, value)).encode()).digest()
 
 
 def kept_cause(cause: str) -> str:

@@ -117,8 +117,10 @@ class PartitionReader:
         """Commits what was taken. A partition that is idle stays so, whatever markers have come."""
         end = max(self.known_end, self.position)
         self._checkpoint = self._checkpoint._replace(offset=self.position, last=self.last, end=end)
-        commit = self.sink.flush_idle if self.idle else self.sink.flush
-        commit(self._checkpoint.text())
+        if self.idle:
+            self.sink.flush_idle(self._checkpoint.text(), **self._behind())
+        else:
+            self.sink.flush(self._checkpoint.text())
         self._promised = False
         self.committed_at = time.monotonic()
 
@@ -144,6 +146,10 @@ class PartitionReader:
 
     def _send_bound(self, bound: RowtimeBound, **cut: Any) -> None:
         self.sink.sendRowtimeBound(bound, **cut)
+
+    def _behind(self) -> dict[str, Any]:
+        """The cut at which an idle partition stops holding the stream; none where its rows are in the stream."""
+        return {}
 
     def _tell_ahead(self, why: str) -> None:
         """Logs the first bound that lies too far ahead."""

@@ -18,7 +18,8 @@ class PartitionWatch(PartitionReader):
     """Keeps the bound that the messages of one partition promise, and commits it with the offsets that it follows.
 
     Law (*follows*): a commit has the strongest bound that anything before its offset promises, and this offset as cut.
-    A message without a time promises nothing, nor does one whose time is above ``ceiling``: the bound is weaker then.
+    So has one by which the partition becomes idle: until a query has read up to there, it is held as before. A message
+    without a time promises nothing, nor does one whose time is above ``ceiling``: the bound is weaker then.
     """
 
     def __init__(
@@ -53,12 +54,15 @@ class PartitionWatch(PartitionReader):
 
     def flush(self) -> None:
         """Commits the bound with the offset that it follows."""
+        try:
+            self._flush()
+        except CutRegressionError as error:  # the partition was truncated, and lost="skip" goes on
+            self._cut = error.values["said"]
+            self._flush()
+
+    def _flush(self) -> None:
         if self._promised:
-            try:
-                self._send_with_cut()
-            except CutRegressionError as error:  # the partition was truncated, and lost="skip" goes on
-                self._cut = error.values["said"]
-                self._send_with_cut()
+            self.sink.sendRowtimeBound(RowtimeBound.fromFloor(self._floor), **self._behind())
         super().flush()
 
     def promise(self, bound: RowtimeBound, **_: Any) -> None:
@@ -72,11 +76,9 @@ class PartitionWatch(PartitionReader):
     def _send_bound(self, bound: RowtimeBound, **_: Any) -> None:
         self._floor = max(self._floor, bound.floor)
 
-    def _send_with_cut(self) -> None:
+    def _behind(self) -> dict[str, Any]:
         topic, number = self.part
-        cut = {topic: {number: max(self.position, self._cut)}}
-        bound = RowtimeBound.fromFloor(self._floor)
-        self.sink.sendRowtimeBound(bound, cut=cut, topicIds={topic: self.topic_id})
+        return {"cut": {topic: {number: max(self.position, self._cut)}}, "topicIds": {topic: self.topic_id}}
 
     def _promised_by(self, message: Any, ceiling: int | None) -> int:
         """The floor of later messages; 0 if this one promises nothing."""

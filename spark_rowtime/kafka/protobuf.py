@@ -7,7 +7,7 @@ from datetime import UTC
 from importlib import import_module
 from typing import Any
 
-from spark_rowtime.kafka.avro import HEADER, RegistryRecords, schema_id
+from spark_rowtime.kafka.avro import HEADER, RegistryRecords
 from spark_rowtime.kafka.client import library
 
 _WELL_KNOWN = (
@@ -46,9 +46,7 @@ class ProtobufRecords(RegistryRecords):
         return self._decoded
 
     def _decoded(self, value: bytes, where: Any) -> dict[str, Any]:
-        schema = schema_id(value)
-        if schema is None:
-            raise ValueError("it does not begin with the id of a schema")
+        schema = int(HEADER.unpack_from(value)[1])
         path, start = _path(value, HEADER.size)
         if (schema, path) not in self._known:
             self._known[schema, path] = self._class(schema, path, f"{where.topic}-value")

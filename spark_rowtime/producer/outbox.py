@@ -171,10 +171,13 @@ class Outbox:
         """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
-    def commit(self, checkpoint: str | None, now: int, *, idle: bool = False) -> tuple[Rejected, ...]:
+    def commit(
+        self, checkpoint: str | None, now: int, *, idle: bool = False, behind: TopicCut | None = None
+    ) -> tuple[Rejected, ...]:
         """Commits everything pending, in one commit; returns the rows that only the commit could reject.
 
-        ``idle``: the stream does not wait for the producer until its next commit.
+        ``idle``: the stream does not wait for the producer until its next commit. ``behind``: the cut behind its last
+        messages, with ``idle``.
         """
         late = self._landed_before()
         self._roll()
@@ -192,6 +195,7 @@ class Outbox:
                 keys=self._disorder.changes(),
                 bounds=tuple(self.cuts.pending),
                 idle=idle,
+                behind=None if behind is None else self.cuts.with_(behind),
             ),
             len(self._batches),
             self._touches,

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
+from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.errors import ProducerFencedError
 from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.lease import Lease
@@ -72,12 +73,15 @@ class CommitScheduler:
         timed = self._outbox.pending and not self._outbox.failing
         return timed or (self._outbox.checkpoint is not None and not self._late.postponed)
 
-    def commit(self, checkpoint: str | None, *, idle: bool = False) -> None:
-        """Commits what was taken, if anything, and the checkpoint, if there is one. ``idle``: see Outbox.commit."""
+    def commit(self, checkpoint: str | None, *, idle: bool = False, behind: TopicCut | None = None) -> None:
+        """Commits what was taken, if anything, and the checkpoint, if there is one.
+
+        ``idle`` and ``behind``: see Outbox.commit.
+        """
         self._outbox.end_fast_path()
         if not self._outbox.pending and checkpoint is None:
             return
-        rejected = self._outbox.commit(checkpoint, self._now(), idle=idle)
+        rejected = self._outbox.commit(checkpoint, self._now(), idle=idle, behind=behind)
         self.lease.renewed()
         if rejected:
             self._late.postpone(rejected)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import Disorder, InOrderPer
-from spark_rowtime.bounds.topic_cut import to_cut
+from spark_rowtime.bounds.topic_cut import TopicCut, to_cut
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.producer.acceptance import Acceptance
 from spark_rowtime.producer.intake import Intake, gathered
@@ -377,19 +377,27 @@ class StreamSink(SinkLifecycle):
         """
         return self._flush(None if checkpoint is None else to_text(checkpoint, "checkpoint"))
 
-    def flush_idle(self, checkpoint: str) -> None:
+    def flush_idle(
+        self,
+        checkpoint: str,
+        cut: Mapping[str, Mapping[int, int]] | None = None,
+        topicIds: Mapping[str, str] | None = None,
+    ) -> None:
         """Does what ``flush`` does; from then on the stream does not wait for this producer, until its next commit.
 
-        It promises nothing by that: its floor, and that of the stream, stay where the bounds are that were sent.
+        It promises nothing by that: its floor, and that of the stream, stay where the bounds are that were sent. With
+        ``cut`` it holds the bound of a query as before until its messages in the topics have been read up to there.
         """
-        self._flush(checkpoint, idle=True)
+        self._flush(checkpoint, idle=True, behind=None if cut is None else to_cut(cut, topicIds))
 
-    def _flush(self, checkpoint: str | None, *, idle: bool = False) -> str:
+    def _flush(self, checkpoint: str | None, *, idle: bool = False, behind: TopicCut | None = None) -> str:
         with self._lock:
             self._require_open()
             self._scheduler.lease.require_attached()
+            if behind is not None:
+                self._acceptance.require_cut(behind)
             earlier = len(self._late.postponed)
-            self._scheduler.commit(checkpoint, idle=idle)
+            self._scheduler.commit(checkpoint, idle=idle, behind=behind)
             self._late.raise_postponed(earlier)
             return self._outbox.mark().token()
 

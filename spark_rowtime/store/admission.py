@@ -51,7 +51,7 @@ def is_next(commit: Commit, last: int, path: str) -> bool:
 class Landing(NamedTuple):
     """What a commit logs: events, those of trains in their order. ``sends``: it has rows or a new bound.
 
-    With each event comes its train, or the bound of a producer that sends cuts.
+    With each event comes its train, or the cut that it follows.
     """
 
     events: tuple[tuple[Sent | Idled, Staged | None, CutBound | None], ...]
@@ -76,7 +76,8 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
     if not events and (raised or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
     if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
-        events.append((Idled(commit.producer), None, None))
+        behind = None if commit.behind is None else CutBound(0, commit.behind)
+        events.append((Idled(commit.producer), None, behind))
     return Landing(tuple(events), bool(trains) or raised)
 
 

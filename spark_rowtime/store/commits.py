@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.key_parts import KeyChanges
 from spark_rowtime.bounds.origin import BoundOrigin
-from spark_rowtime.bounds.topic_cut import CutBound
+from spark_rowtime.bounds.topic_cut import CutBound, TopicCut
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Commit:
     becomes the producer's ReportedStatus as a WRITER; None: that stays. ``bounds`` are the bounds that the producer
     sent, in their order, if it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of
     the last one. ``idle``: the producer does not count for the stream's bound from here on, until its next commit that
-    is not idle.
+    is not idle; with ``behind``, a cut, it holds the bound as before at offsets that have not reached this cut.
     """
 
     producer: str
@@ -94,6 +94,7 @@ class Commit:
     query_status: str | None = None
     bounds: tuple[CutBound, ...] = ()
     idle: bool = False
+    behind: TopicCut | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from spark_rowtime.cli import main
 from spark_rowtime.kafka import avro
 from spark_rowtime.kafka.avro import AvroRecords
 from spark_rowtime.kafka.decoding import RecordDecoder
+from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.types.schema import stream_schema
 from tests.kafka.feeds import bound, message, moment, read, rows
 
@@ -37,16 +38,18 @@ ID = "00000000-0000-0000-0000-000000000007"
 
 NO_SCHEMA = json.dumps({"error_code": 40403, "message": "Schema not found"}).encode()
 PAGE = b"<html>Please log in</html>"
+PROTOBUF = {"schema": 'syntax = "proto3"; message Order { int64 n = 1; }', "schemaType": "PROTOBUF"}
+SCHEMAS = {"7": json.dumps({"schema": json.dumps(AVRO)}).encode(), "8": json.dumps(PROTOBUF).encode()}
 
 
 class Registry(BaseHTTPRequestHandler):
-    """Answers ``GET /schemas/ids/7``; before that with ``before``, each a status and a body."""
+    """Answers ``GET /schemas/ids/7``, and 8, one of Protobuf; before that with ``before``, each a status and a body."""
 
     before: ClassVar[list[tuple[int, bytes]]] = []
 
     def do_GET(self) -> None:
-        known = self.path.startswith("/schemas/ids/7")
-        status, body = (200, json.dumps({"schema": json.dumps(AVRO)}).encode()) if known else (404, NO_SCHEMA)
+        number = self.path.partition("?")[0].rpartition("/")[2]
+        status, body = (200, SCHEMAS[number]) if number in SCHEMAS else (404, NO_SCHEMA)
         if self.before:
             status, body = self.before.pop(0)
         self.send_response(status)
@@ -87,6 +90,24 @@ def test_avro_records_are_rows(kafka: Any, tmp_path: Path, monkeypatch: pytest.M
         assert read(kafka, tmp_path / "s", topic, **how) == [0, 1, 4]
     assert bound(tmp_path / "s") == moment(4)
     assert rows(kept).column("cause").to_pylist()[1].startswith("the schema registry")
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"),
+    [
+        (struct.pack(">bI", 0, 8) + b"\x08\x01", "its schema, 8, is one of PROTOBUF"),
+        (b"\x01" + bytes(16) + b"\x00", "does not begin with the id of a schema"),
+        (struct.pack(">bI", 0, 1 << 31) + b"\x00", "does not begin with the id of a schema"),
+        (struct.pack(">bI", 0, 7), "does not begin with the id of a schema"),
+        (struct.pack(">bI", 0, 7) + b"\x00", "it is not Avro"),
+    ],
+    ids=["another format", "a GUID", "no id", "no record", "a part"],
+)
+def test_a_message_that_anybody_may_send_is_malformed_and_stops_nobody(value: bytes, cause: str) -> None:
+    with registry() as url:
+        records = AvroRecords({"url": url, "max.retries": "0"})
+        with pytest.raises(MalformedError, match=cause):
+            records(SimpleNamespace(value=lambda: value, topic=lambda: "orders"))
 
 
 def test_the_watch_command_takes_the_settings_of_the_registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,6 +171,33 @@ def test_threads_that_produce_while_another_sends_bounds(kafka: Any, path: str) 
             assert all(int(value) >= told for p, offset, value in messages if offset >= ends.get(p, 0))
 
 
+def test_a_message_that_is_produced_while_another_thread_closes_is_refused(
+    kafka: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would lie behind the cut at which the producer leaves. After a ``close`` that has failed it is taken."""
+    topic = kafka.topic()
+    orders = kafka_bounds(kafka, topic, path)
+    ends = orders._topics.ends
+
+    def while_closing(*args: Any, **how: Any) -> Any:
+        with pytest.raises(rt.SinkClosedError, match="are being closed"):
+            orders.produce("9:00", rowtime=f"{DAY}09:00Z")
+        return ends(*args, **how)
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise rt.KafkaUnavailableError("no answer")
+
+    monkeypatch.setattr(orders._topics, "ends", failing)
+    with pytest.raises(rt.KafkaUnavailableError):
+        orders.close()
+    orders.produce("8:00", rowtime=f"{DAY}08:00Z")
+    monkeypatch.setattr(orders._topics, "ends", while_closing)
+    orders.close()
+    with pytest.raises(rt.SinkClosedError, match="is closed"):
+        orders.produce("9:00", rowtime=f"{DAY}09:00Z")
+    assert [value for _, _, value in read(kafka, topic)] == ["8:00"]
+
+
 def _ends_at(store: Any, seq: int) -> dict[int, int]:
     ends: dict[int, int] = {}
     for logged in store.cuts(0, seq):

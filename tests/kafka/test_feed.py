@@ -152,6 +152,19 @@ def test_messages_that_are_no_rows_are_kept_each_once(kafka: Any, tmp_path: Path
     assert rows(kept).num_rows == 7
 
 
+def test_two_feeds_that_keep_messages_that_are_no_rows_in_one_stream(kafka: Any, tmp_path: Path) -> None:
+    """The second one takes less for a row, so it has one at an offset below that of the first one."""
+    topic, kept = kafka.topic(partitions=1), str(tmp_path / "malformed")
+    kafka.send(topic, [message(0), message(1000, 1), {"value": "no JSON", "partition": 0}, message(3)])
+    assert read(kafka, tmp_path / "s", topic, malformed=kept) == [0, 3, 1000]
+    rt.createStream(str(tmp_path / "small"), "rowtime TIMESTAMP NOT NULL, n TINYINT")
+    assert read(kafka, tmp_path / "small", topic, malformed=kept) == [0, 3]
+    assert rows(kept).column("offset").to_pylist() == [2, 1]
+    rt.createStream(str(tmp_path / "again"), "rowtime TIMESTAMP NOT NULL, n TINYINT")
+    assert read(kafka, tmp_path / "again", topic, malformed=kept) == [0, 3]
+    assert rows(kept).num_rows == 2
+
+
 @pytest.mark.long
 def test_messages_that_are_no_rows_of_a_topic_that_was_created_again(kafka: Any, tmp_path: Path) -> None:
     """They lie at offsets that the stream of such messages has of the old topic."""

@@ -77,6 +77,26 @@ def test_a_partition_where_nothing_comes_goes_on_by_its_delay(kafka: Any, tmp_pa
     assert floor_at(path, topic, 1, 0, 0) is None, "the message of the transaction is still to come"
 
 
+def test_an_idle_partition_holds_a_query_until_it_has_read_its_messages(kafka: Any, tmp_path: Path) -> None:
+    """Its last message raises no bound, and lies below that of the partition that goes on."""
+    topic, path, sent = kafka.topic(partitions=2), tmp_path / "bounds", [3]
+    kafka.send(topic, [message(0, 600), message(1, 7200, partition=1)])
+    watch(kafka, path, topic, lateness="5 minutes")
+    kafka.send(topic, [message(2, 480)])
+
+    def goes_on() -> bool:
+        kafka.send(topic, [message(sent[-1], 7200 + sent[-1], partition=1)])
+        sent.append(sent[-1] + 1)
+        return bound(path) > moment(6900)
+
+    with hosts(Watcher(kafka, path, topic, "one", "lateness=5 minutes", "idle=1 second", "every=0 s")):
+        wait_for(goes_on, "the partition that goes on")
+        floor_before, floor_behind = (floor_at(path, topic, end, 1_000_000) for end in (1, 2))
+    assert floor_before == moment(300)
+    assert floor_behind is not None
+    assert floor_behind > moment(6900)
+
+
 def test_a_watch_that_ends_has_what_the_delay_promises(kafka: Any, tmp_path: Path) -> None:
     """Of a partition that was read to its end, and of one that has never had a message."""
     topic, path = kafka.topic(partitions=2), tmp_path / "bounds"

@@ -17,8 +17,8 @@ WAITED_FOR = ("expected", "attached", "idle")
 class Happened:
     """One event of the log: expected, joined, sent, left, idled or detached; ``rows``: the rowtimes of its train.
 
-    ``cut``: by partition, the offset that the bound of the event, or the departure, follows. ``anywhere``: the event is
-    a bound about all offsets.
+    ``cut``: by partition, the offset that the bound of the event, the departure or the rest, follows. ``anywhere``: the
+    event is a bound about all offsets.
     """
 
     what: str
@@ -206,13 +206,20 @@ class Oracle:
         return max(self.ceiling, self.own_floor(who, len(self.log))) < floor < END
 
     def send(
-        self, who: str, trains: list[tuple[int, ...]], floor: float, late: tuple[int, ...], *, idle: bool = False
+        self,
+        who: str,
+        trains: list[tuple[int, ...]],
+        floor: float,
+        late: tuple[int, ...],
+        *,
+        idle: bool = False,
+        behind: tuple[tuple[int, int], ...] | None = None,
     ) -> None:
         """One commit: rows below the stream's bound are rejected, trains carry the bound that is true after them.
 
         Rows that are too far ahead of the wall clock are rejected, too.
 
-        ``idle``: the stream does not wait for the producer behind it.
+        ``idle``: the stream does not wait for the producer behind it; ``behind``: the cut at which it rests.
         """
         member = self.members[who]
         member.seen = self.now
@@ -233,7 +240,7 @@ class Oracle:
         if not kept and (floor > before or not (awake or idle)):
             self.log.append(Happened("sent", who, max(in_force, floor)))
         if idle and self.status(who, len(self.log)) == "attached":
-            self.log.append(Happened("idled", who))
+            self.log.append(Happened("idled", who, cut=behind))
         if kept or floor > before:
             member.sent = self.now
         member.commits += 1

@@ -42,7 +42,7 @@ COMMANDS = st.one_of(
     st.tuples(st.just("attach"), NAMES, st.sampled_from(["x", "y"]), st.sampled_from([None, 10, 30])),
     st.tuples(st.just("send"), NAMES, TRAINS, st.none() | TIMES, st.lists(TIMES, max_size=2)),
     st.tuples(st.just("send"), NAMES, TRAINS, TIMES, st.just([])),
-    st.tuples(st.just("rest"), NAMES, TRAINS, st.none() | TIMES),
+    st.tuples(st.just("rest"), NAMES, TRAINS, st.none() | TIMES, st.none() | CUTS),
     st.tuples(st.just("leave"), NAMES),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
     st.tuples(st.just("promise"), NAMES, BOUNDS),
@@ -191,10 +191,13 @@ class Life:
             self.writers[who].send(*trains, floor=floor, late=late)
             self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, tuple(late))
 
-    def rest(self, who: str, trains: Any, floor: int | None) -> None:
+    def rest(self, who: str, trains: Any, floor: int | None, cut: Any = None) -> None:
         if self.sends(who) and not self.refused(who, floor, lambda: self.writers[who].send(floor=floor, idle=True)):
-            self.writers[who].send(*trains, floor=floor, idle=True)
-            self.oracle.send(who, [tuple(t) for t in trains], NOTHING if floor is None else floor, (), idle=True)
+            ends = None if cut is None else self.moved(who, cut)
+            self.writers[who].send(*trains, floor=floor, idle=True, behind=None if ends is None else topic_cut(ends))
+            behind = None if ends is None else tuple(ends.items())
+            known = NOTHING if floor is None else floor
+            self.oracle.send(who, [tuple(t) for t in trains], known, (), idle=True, behind=behind)
 
     def complete(self, who: str, trains: Any) -> None:
         if self.sends(who):
@@ -388,6 +391,7 @@ CUT_COMMANDS = st.one_of(
     st.tuples(st.just("promise"), st.just("a"), CUT_STEPS),
     st.tuples(st.just("detach"), st.just("a")),
     st.tuples(st.just("leave"), st.just("a"), st.none() | CUTS),
+    st.tuples(st.just("rest"), st.just("a"), st.just([]), st.none(), st.none() | CUTS),
     st.tuples(st.just("attach"), st.just("a"), st.sampled_from(["x", "y"]), st.none()),
 )
 GRID = [{0: one, 1: other} for one in (0, 1, 2, 4, 6) for other in (0, 2, 8)]
@@ -396,7 +400,7 @@ GRID = [{0: one, 1: other} for one in (0, 1, 2, 4, 6) for other in (0, 2, 8)]
 @settings(max_examples=200)
 @given(commands=st.lists(CUT_COMMANDS, min_size=4, max_size=9))
 def test_the_bound_beside_a_topic_is_what_the_laws_say(commands: list[Any]) -> None:
-    """Two producers with cuts, of which one leaves, is detached and joins again, at many offsets."""
+    """Two producers with cuts, of which one rests, leaves, is detached and joins again, at many offsets."""
     life = Life(memory_store(StreamSettings(), []), Oracle())
     for who in ("b", "a"):
         life.attach(who, "x", None)

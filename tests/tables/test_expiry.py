@@ -81,6 +81,18 @@ def test_snapshots_of_others_and_those_with_a_tag_stay_whole(lake: Lake, table: 
     assert sorted(iceberg().scan(snapshot_id=others).to_arrow()["n"].to_pylist()) == [*range(5), 100]
 
 
+def test_a_tag_that_somebody_makes_between_two_commits_stays(lake: Lake, table: Any) -> None:
+    """The snapshot is the next one to expire, and the sink has not loaded the table since."""
+    commit(table, range(KEEP))
+    oldest = min(iceberg().metadata.snapshots, key=lambda one: one.sequence_number)
+    before = sorted(iceberg().scan(snapshot_id=oldest.snapshot_id).to_arrow()["n"].to_pylist())
+    iceberg().manage_snapshots().create_tag(oldest.snapshot_id, "report").commit()
+    commit(table, range(KEEP, 12))
+    assert "report" in iceberg().metadata.refs
+    assert sorted(iceberg().scan(snapshot_id=oldest.snapshot_id).to_arrow()["n"].to_pylist()) == before
+    assert lake.numbers("iceberg") == list(range(12))
+
+
 def test_snapshots_before_a_change_of_rows_stay_since_their_data_would_be_left_without_one(
     lake: Lake, table: Any
 ) -> None:

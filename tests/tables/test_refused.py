@@ -7,6 +7,7 @@ import random
 import resource
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,29 @@ def test_a_catalog_that_is_away_is_told_from_one_that_is_configured_wrongly(
     monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
     with pytest.raises(error, match=r"iceberg:other\.shop\.orders cannot be (opened|read)"):
         rt.readTableBound("iceberg:other.shop.orders")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"URI": "postgresql+psycopg2://me:gehe@i:m@db:5432/catalog"},
+        {"URI": "lake://me:geheim@db/catalog"},
+        {"TYPE": "none", "URI": "lake://db", "TOKEN": "geheim"},
+    ],
+    ids=["a port", "a scheme", "a type"],
+)
+def test_no_error_of_a_catalog_has_a_part_of_a_secret(
+    orders: Lake, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    from pyiceberg.utils.config import Config
+
+    for name, value in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__OTHER__{name}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    with pytest.raises(rt.InvalidOptionError, match="cannot be opened") as refused:
+        rt.readTableBound("iceberg:other.shop.orders")
+    shown = "".join(traceback.format_exception(refused.value))
+    assert not any(part in shown for part in ("gehe", "i:m", "m@db"))
 
 
 def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_appears(

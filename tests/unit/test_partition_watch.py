@@ -110,6 +110,38 @@ def test_a_partition_that_was_truncated_has_its_next_bound_behind_its_last_cut(p
     assert (floor(path, 3), floor(path, 4)) == (None, 8)
 
 
+@pytest.mark.parametrize(("given", "held"), [((5, 3), 5), ((None, None), None)], ids=["a bound", "none"])
+def test_a_partition_that_becomes_idle_holds_a_query_until_its_messages_are_read(
+    path: str, given: Any, held: int | None
+) -> None:
+    """Also those behind the message that has raised its bound, and of a partition that has promised nothing."""
+    watch, other = opened(path), rt.openSink(path, producer="other", lease=None, rowsImplyBounds=False)
+    watch.take(messages(given[0]))
+    watch.flush()
+    watch.take(messages(given[1], start=1))
+    other.sendRowtimeBound(rt.RowtimeBound.fromFloor(NOON + 100))
+    other.flush()
+    watch.rest()
+    assert (floor(path, 1), floor(path, 2)) == (held, 100)
+    watch.drop()
+    again = opened(path)
+    again.take(messages(300, start=2))
+    again.flush()
+    assert (floor(path, 1), floor(path, 2), floor(path, 3)) == (held, 100, 100)
+    again.drop()
+    other.close()
+
+
+def test_a_partition_that_was_truncated_becomes_idle_behind_its_last_cut(path: str) -> None:
+    watch = opened(path)
+    watch.take(messages(1, 2, 3, 4))
+    watch.flush()
+    watch.go_on_at(2)
+    watch.rest()
+    assert (floor(path, 3), floor(path, 4)) == (None, 4)
+    watch.drop()
+
+
 def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(path: str) -> None:
     watch = opened(path, UnreadPartition)
     assert watch.may_be_quiet

@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_rowtime.drain.properties import QUERY, QUERY_STATUS, batch_in
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
-from spark_rowtime.drain.tables.loading import loading, opening_catalog, unavailable
+from spark_rowtime.drain.tables.loading import loading, opened_catalog, unavailable
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError
@@ -71,8 +71,8 @@ class IcebergTable(Table):
                 "multiprocessing.get_context('spawn') or 'forkserver', or fork while nothing drains into the catalog.",
                 path=self.target,
             )
-        with opening_catalog(self.target, name):
-            return import_extra("pyiceberg.catalog", "iceberg", self.target).load_catalog(name)
+        catalogs = import_extra("pyiceberg.catalog", "iceberg", self.target)
+        return opened_catalog(self.target, name, catalogs.load_catalog)
 
     def _loaded(self, schema: pa.Schema | None, missing: Exception | None) -> Any:
         if schema is not None and not self._catalog.table_exists(self._name):
@@ -119,7 +119,7 @@ class IcebergTable(Table):
         table, wide = self._table, _widened(rows.schema)
         table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
         table.catalog, before = AskingCatalog(self._catalog, self.target), table.metadata
-        expired = outdated(before, int(self.now() * 1000))
+        expired, latest = self._expiring(before)
         try:
             with no_fork(self._kept), table.transaction() as transaction:
                 rows = rows if wide == rows.schema else rows.cast(wide)
@@ -132,10 +132,23 @@ class IcebergTable(Table):
             return False
         except OSError as error:
             raise unavailable(self.target, error) from error
-        remove_files(expired, before, table)
+        remove_files(expired, latest, table)
         if str(table.metadata.current_snapshot_id) != snapshot:
             table.metadata = before  # another commit is on top already: the next one is refused, and looks whose it is
         return True
+
+    def _expiring(self, before: Any) -> tuple[list[Any], Any]:
+        """The snapshots that expire with the next commit, by the branches and tags that others have made until now.
+
+        Returns them, and the metadata that has these.
+        """
+        now = int(self.now() * 1000)
+        if not outdated(before, now):
+            return [], before
+        with loading(self.target), no_fork(self._kept):
+            latest = self._catalog.load_table(self._name).metadata
+        known = {snapshot.snapshot_id for snapshot in before.snapshots}
+        return [old for old in outdated(latest, now) if old.snapshot_id in known], latest
 
     def _reload(self) -> dict[str, str]:
         with loading(self.target):

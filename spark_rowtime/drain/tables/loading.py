@@ -2,9 +2,10 @@
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
+from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StoreCorruptError, StoreUnavailableError
 
@@ -40,26 +41,33 @@ def loading(target: str, file: object = None) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def opening_catalog(target: str, name: str) -> Iterator[None]:
-    """Around what opens a catalog of Iceberg.
+def opened_catalog(target: str, name: str, load: Callable[[str], Any]) -> Any:
+    """Returns the catalog of Iceberg that ``load`` opens.
 
     Raises InvalidOptionError for one that has no configuration, or a wrong one; StoreUnavailableError after all other
-    errors, since the same call may work later.
+    errors, since the same call may work later. What an error says of the configuration is not shown, nor chained:
+    PyIceberg's errors, and those of SQLAlchemy, have parts of it, also of a password.
     """
     try:
-        yield
+        return load(name)
     except RowtimeError:
         raise
     except Exception as error:
         if not isinstance(error, (*_WRONG, ImportError, *_unconfigured())):
             raise unavailable(target, error) from error
-        raise InvalidOptionError(
-            f"The catalog {name!r} of {target} cannot be opened ({type(error).__name__}: {error}). Configure "
-            f"it for PyIceberg, for example with PYICEBERG_CATALOG__{name.upper()}__URI.",
-            option="target",
-            value=target,
-        ) from error
+        why = f"{type(error).__name__}{f': {error}' if _says_what_lacks(error) else ''}"
+    raise InvalidOptionError(
+        f"The catalog {name!r} of {target} cannot be opened ({why}). Configure it for PyIceberg, for example with "
+        f"PYICEBERG_CATALOG__{name.upper()}__URI; in a URI, a password has @ as %40 and : as %3A.",
+        option="target",
+        value=target,
+    )
+
+
+def _says_what_lacks(error: Exception) -> bool:
+    """Whether an error names a package or a setting that lacks, and no value of one."""
+    lacks = _loaded("pyiceberg.exceptions", "NotInstalledError", "NoSuchPropertyException")
+    return isinstance(error, (ImportError, *lacks)) or str(error).startswith("URI missing")
 
 
 def unavailable(target: str, error: Exception) -> StoreUnavailableError:

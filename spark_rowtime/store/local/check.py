@@ -30,7 +30,8 @@ ADVANCE_EVENTS = 100
 _OWN = {CATALOG, f"{CATALOG}-wal", f"{CATALOG}-shm", SEGMENTS, FREE}
 _STRANGE_CUTS = (
     "SELECT c.seq, c.producer FROM topic_cuts c LEFT JOIN events e ON e.seq = c.seq WHERE c.seq <= ? AND "
-    "c.seq >= (SELECT MIN(seq) FROM events) AND (e.producer IS NOT c.producer OR e.kind NOT IN ('sent', 'left'))"
+    "c.seq >= (SELECT MIN(seq) FROM events) AND "
+    "(e.producer IS NOT c.producer OR e.kind NOT IN ('sent', 'left', 'idled'))"
 )
 _LAST = "SELECT seq, stream_rows FROM events ORDER BY seq DESC LIMIT 1"
 

@@ -26,7 +26,7 @@ _EVENTS = (
 _STRANGE_CUTS = (
     "SELECT c.seq, c.producer FROM rowtime.topic_cuts c LEFT JOIN rowtime.events e ON e.stream = c.stream AND "
     "e.seq = c.seq WHERE c.stream = %s AND c.seq >= %s AND c.seq <= %s AND "
-    "(e.producer IS DISTINCT FROM c.producer OR e.kind NOT IN ('sent', 'left'))"
+    "(e.producer IS DISTINCT FROM c.producer OR e.kind NOT IN ('sent', 'left', 'idled'))"
 )
 
 
