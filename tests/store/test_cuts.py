@@ -47,6 +47,27 @@ def test_a_retry_stores_no_cut_twice(new_stream: NewStream) -> None:
     assert [c.seq for c in store.cuts(0, 2)] == [2]
 
 
+def test_the_cut_behind_which_a_producer_rests_is_one_of_the_log(new_stream: NewStream) -> None:
+    """It holds the floor in force. A commit that is idle already adds none."""
+    store = new_stream()()
+    quiet, busy = Writer(store, "quiet"), Writer(store, "busy")
+    quiet.promise((10, cut(5)))
+    busy.promise((30, cut(0)))
+    quiet.send(floor=10, idle=True, behind=cut(8))
+    quiet.send(floor=10, idle=True, behind=cut(9))
+    assert [(c.floor, c.cut) for c in store.cuts() if c.producer == "quiet"] == [(None, cut(5)), (at(10), cut(8))]
+    assert floors(store, 4, 5, 7, 8) == [None, at(10), at(10), at(30)]
+
+
+def test_a_stream_where_a_producer_rests_behind_a_cut_is_whole(new_place: Callable[[], str]) -> None:
+    """For the check."""
+    path = new_place()
+    create_store(path, SCHEMA, StreamSettings())
+    with closing(open_store(path)) as store:
+        Writer(store, "quiet").send(floor=10, idle=True, behind=cut(8))
+    assert not check_store(path).damage
+
+
 def test_a_removal_keeps_the_cuts(new_stream: NewStream) -> None:
     """What the bound is at an offset does not depend on what retention has removed."""
     store = new_stream()()

@@ -2,12 +2,14 @@
 
 Producers write messages into one partition, each at the bound that it keeps itself, and send bounds with the offset
 that they follow, or about the whole topic. A commit lands later, once, or never; a process dies at any moment, and
-another begins under its name; the lease of a dead one ends; a producer leaves. The real ledger decides each transaction
-over a page in memory, and the real ``UnreachedCuts`` the bound at each offset. See test_ledger_exhaustive.py.
+another begins under its name; the lease of a dead one ends; a producer leaves, or rests. The real ledger decides each
+transaction over a page in memory, and the real ``UnreachedCuts`` the bound at each offset. See
+test_ledger_exhaustive.py.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,9 +17,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from spark_rowtime.bounds import unreached_cuts
+from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.topic_cut import CutBound, LoggedCut, TopicCut
 from spark_rowtime.bounds.unreached_cuts import UnreachedCuts
-from spark_rowtime.store import cut_folding
+from spark_rowtime.store import cut_folding, ledger
 from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.ledger import Ledger
@@ -100,6 +103,7 @@ class Search(NamedTuple):
         if len(state.stream.cuts) < self.cuts:
             gone = ledger_does(state.stream, lambda led: led.leave(name, 1, cut_at(end)))
             yield state.with_process(at, Process(), gone)
+            yield state.with_process(at, Process(), rested(state.stream, name, end))
 
 
 def ledger_does(stream: Stream, decision: Callable[[Ledger], Any]) -> Stream:
@@ -111,10 +115,16 @@ def cut_at(end: int | None) -> TopicCut | None:
 
 
 def attached(state: State, at: int, name: str) -> State:
-    """Another process begins, and keeps the bound in force. What the one before has on its way is fenced."""
+    """Another process begins, and keeps the bound in force. What the one before has on its way is fenced.
+
+    One that has rested counts again, from a commit on.
+    """
     stream = ledger_does(state.stream, lambda led: led.attach(name, "2", "{}", 1))
     record = stream.record(name)
     assert record is not None
+    if record.status is Status.IDLE:
+        commit = Commit(name, record.epoch, 1, (), record.floor)
+        stream = ledger_does(stream, lambda led: led.commit(commit, {}))
     return state.with_process(at, Process(True, max(record.floor or 0, stream.floor or 0)), stream)
 
 
@@ -127,6 +137,13 @@ def detached(state: State, name: str) -> State:
 def landed(stream: Stream, name: str, sent: tuple[int, int | None]) -> Stream:
     bound, end = sent
     commit = Commit(name, 1, 1, (), bound, bounds=(CutBound(bound, cut_at(end)),))
+    return ledger_does(stream, lambda led: led.commit(commit, {}))
+
+
+def rested(stream: Stream, name: str, end: int) -> Stream:
+    record = stream.record(name)
+    assert record is not None
+    commit = Commit(name, 1, 1, (), record.floor, idle=True, behind=cut_at(end))
     return ledger_does(stream, lambda led: led.commit(commit, {}))
 
 
@@ -191,7 +208,7 @@ def test_every_state_of_bounds_with_cuts(search: Search) -> None:
     assert states > 500
 
 
-LEAVE = Ledger.leave
+LEAVE, LANDING = Ledger.leave, ledger.landing
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "each cut is reached": (unreached_cuts._Chain, "first_unreached", lambda *_: None),
     "a cut holds the bound at what it promises": (
@@ -201,6 +218,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     ),
     "a folded cut is at the first of its offsets": (cut_folding, "merged", lambda chain: chain[0].cut),
     "who leaves holds nothing": (Ledger, "leave", lambda self, name, epoch, _: LEAVE(self, name, epoch)),
+    "who rests holds nothing": (ledger, "landing", lambda commit, *more: LANDING(replace(commit, behind=None), *more)),
 }
 """Rules that do not floor."""
 
