@@ -19,13 +19,13 @@ demo: $(VENV)/.installed
 # Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
 # "long" (tests/selection.py), searches with their whole budgets, and other PySparks. In test-night are the tests with
 # the mark "night", and what test-long runs on some PySparks alone. scripts/run_tests.py has the jobs.
-test: $(VENV)/.installed
+test: $(VENV)/.programs
 	@$(PY) scripts/run_tests.py test
 
-test-long: $(VENV)/spark-classes.jsa
+test-long: $(VENV)/.programs $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py long
 
-test-night: $(VENV)/spark-classes.jsa
+test-night: $(VENV)/.programs $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py night
 
 test-all:
@@ -34,7 +34,7 @@ test-all:
 	@$(MAKE) --no-print-directory test-night
 
 # One job of make test: make job-spark. One of make test-long: make long-spark. One of make test-night: make night-programs.
-job-% long-% night-%: $(VENV)/spark-classes.jsa
+job-% long-% night-%: $(VENV)/.programs $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py $(patsubst job,test,$(firstword $(subst -, ,$@))) $*
 
 # Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
@@ -63,20 +63,24 @@ lint: $(VENV)/.installed
 docs: $(VENV)/.installed
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --quiet --strict && echo "documentation: build/site/index.html"
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.programs
 	@$(PY) $(PIP) --no-build-isolation -e '.[bench]'
 	$(PY) benchmarks/run_all.py
 	$(PY) benchmarks/plot.py
 
 $(VENV)/.installed: $(SOURCES)
 	@scripts/set-up.sh $(VENV) $(NEWEST)
+	@touch $@
+
+# What tests, benchmarks and the wheel need besides: Chromium, Maven, and the jars of Kafka.
+$(VENV)/.programs: $(VENV)/.installed
 	@scripts/need-chromium.sh
 	@scripts/need-kafka.sh $(PY)
 	@touch $@
 
 # One wheel, with the extension for each minor version of Spark, and the source distribution: in dist. The same jars with
 # their POMs, as spark-submit --packages takes them from a repository: in dist/maven. The same bytes each time.
-wheel: $(VENV)/.installed
+wheel: $(VENV)/.programs
 	@$(PY) java-shim/build.py all >/dev/null
 	@$(PY) -m hatchling build -d dist
 	@$(PY) java-shim/repository.py dist/maven

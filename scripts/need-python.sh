@@ -15,7 +15,8 @@ for python in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
     fi
 done
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && [ -z "${TRIED_APT:-}" ]; then
-    { apt-get update -qq && apt-get install -y -qq python3-venv; } >/dev/null 2>&1
+    export DEBIAN_FRONTEND=noninteractive
+    { timeout 120 apt-get update -qq && timeout 300 apt-get install -y -qq python3-venv; } >/dev/null 2>&1
     TRIED_APT=1 exec "$0"
 fi
 echo "spark-rowtime needs Python 3.11 or later. $problem" >&2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Renews requirements/*.txt: the newest versions that pyproject.toml allows, for all Pythons and systems, with the hashes
-# of their files. make installs these and nothing else. It needs the network, and some minutes.
+# of their files. make installs these, and the extra of the benchmarks for them alone. It needs the network, and some minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scratch=$(mktemp -d)

@@ -61,11 +61,14 @@ FEW_OF_TABLES = ("not long and not night", "-k", "chain or kept_once or runs_aga
 """What `make test-night` runs with tables on the oldest Spark."""
 PROGRAMS = "tests/packaging/test_programs.py"
 """`make test-night` runs them with each Spark, Python and Java."""
+ASKED = {"ROWTIME_KILLS": "4", "ROWTIME_S3A": "1", "ROWTIME_EXHAUSTIVE": "1"}
+"""The variables without which some tests are skipped, and what `make test-night` gives them."""
+ASKS = re.compile(r'skipif\("(ROWTIME_\w+)" not in os\.environ')
 HANGING_SECONDS = "600"
 NO_TESTS = 5
 """Pytest's exit code where nothing was selected."""
 CLOSING = re.compile(r"^=* ?(\d+ \w+.* in [\d.]+s[^=\n]*?) ?=*$", re.MULTILINE)
-FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$.*", re.MULTILINE | re.DOTALL)
+FAILURES = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$.*?(?=^=+ slowest|\Z)", re.MULTILINE | re.DOTALL)
 LAST_CHARACTERS = 5000
 
 
@@ -99,7 +102,7 @@ class Job:
         return sum(int(number) for number, word in re.findall(r"(\d+) (\w+)", self.closing()) if word in words)
 
     def failures(self) -> str:
-        """What it says of its failures, or its last words; then where all is."""
+        """What it says of its failures alone, or its last words; then where all is."""
         found = FAILURES.search(self._said())
         said = found[0] if found else self._said()[-LAST_CHARACTERS:]
         return f"\n{said}\n{self.name} is red; all that it said is in {self.log.relative_to(ROOT)}"
@@ -140,19 +143,29 @@ def _of_night() -> list[Job]:
     """What has the mark ``night``, and what `make test-long` runs on some Sparks, Pythons and Javas alone."""
     tests = Job("night", "night", [*_pytest(SELECTED["night"]), *_with_mark("night")], **_faster())
     programs = Job("night", "programs", [*_pytest("long"), PROGRAMS], ROWTIME_PROGRAMS="1", **_faster())
+    asked = Job("night", "asked", [*_pytest("not night"), *asking()], **ASKED, **_faster())
     sparks = [_smoke("night", version) for version in SPARKS]
     newest = [_tables("night", name, version, "night") for name, version in TABLES.items()]
     oldest = [_tables("night", name, OLDEST, *FEW_OF_TABLES) for name in TABLES]
-    return [programs, tests, *sparks, *newest, *oldest]
+    return [programs, asked, tests, *sparks, *newest, *oldest]
+
+
+def asking() -> list[str]:
+    """The files with tests that run where a variable asks for them."""
+    paths = (ROOT / "tests").rglob("test_*.py")
+    return sorted(str(path.relative_to(ROOT)) for path in paths if ASKS.search(path.read_text()))
 
 
 def main(kind: str, *names: str) -> int:
     """Returns the exit code."""
     os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
     print(f"four jobs at a time; what they say is in build/logs/{kind}", flush=True)
-    start, running = time.monotonic(), dict[str, Future[Job]]()
+    start, running, all_jobs = time.monotonic(), dict[str, Future[Job]](), jobs(kind)
+    if unknown := set(names) - {job.name for job in all_jobs}:
+        print(f"no job {', '.join(sorted(unknown))}; there are {', '.join(job.name for job in all_jobs)}")
+        return 2
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        for job in jobs(kind):
+        for job in all_jobs:
             if not names or job.name in names:
                 before = running.get(Path(CLASSES).stem) if job.name not in WITHOUT_SPARK else None
                 running[job.name] = pool.submit(job.run, before)
@@ -214,7 +227,8 @@ def _on(version: str, marks: str, *more: str) -> list[str]:
 
 
 def _pytest(marks: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-m", marks, "--durations=20", *more]
+    """Why a test was skipped is in the log."""
+    return [sys.executable, "-m", "pytest", "-m", marks, "--durations=20", "-rfEs", *more]
 
 
 def _total(jobs: list[Job]) -> str:

@@ -27,8 +27,10 @@ if grep -qE 'No space left|Errno 28' "$log"; then
     fail "There is no space left for $folder: it needs $needed_mb MB. $PWD has $(df -Pm . | awk 'END { print $4 }') MB free, ${TMPDIR:-/tmp} $(df -Pm "${TMPDIR:-/tmp}" | awk 'END { print $4 }') MB."
 elif grep -q CERTIFICATE_VERIFY_FAILED "$log"; then
     fail "pip does not trust the certificate of the package index: see $log. Behind a proxy with certificates of its own, set PIP_CERT to their file."
-elif grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|No matching distribution' "$log"; then
+elif grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError' "$log"; then
     fail "pip cannot reach the package index: see $log. Behind a proxy, set HTTPS_PROXY; with an index of your own, set PIP_INDEX_URL."
+elif grep -q 'No matching distribution' "$log"; then
+    fail "The package index has no file of a package that requirements/ names for this Python and system, or cannot be reached: see $log. Python 3.11, 3.12 and 3.13 are tried; name one: make PYTHON=/path/to/python3."
 elif grep -q 'DO NOT MATCH THE HASHES' "$log"; then
     fail "The package index has other files than requirements/ was made with: see $log. If you trust it, scripts/renew-requirements.sh."
 fi

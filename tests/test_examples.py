@@ -105,7 +105,6 @@ def test_08_connect() -> None:
     assert output_of("08_connect.py", SPARK_TESTING="1") == promised("08_connect.py")
 
 
-@pytest.mark.long
 @pytest.mark.smoke
 @pytest.mark.skipif(any(find_spec(name) is None for name in PIPELINES), reason=f"pipelines need {PIPELINES}")
 def test_16_pipeline(tmp_path: Path) -> None:

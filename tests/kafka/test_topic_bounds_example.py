@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.test_examples import printed, promised
 
 __all__ = ["printed"]
-pytestmark = pytest.mark.long  # test_readme.py has the changed line, and test_topic_bounds.py the rest, in make test
 
 
 def test_13_topic_bounds(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:

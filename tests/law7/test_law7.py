@@ -1,6 +1,6 @@
 """Bounds never change a result, only when it appears: random schedules and queries, by seed.
 
-`make test` tries one seed; `make test-long` four on each other Spark, with ``ROWTIME_LAW7_SHORT=1``: half of the
+`make test` tries one seed; `make test-night` four on each other Spark, with ``ROWTIME_LAW7_SHORT=1``: half of the
 actions. Any others: ``ROWTIME_LAW7_SEEDS=0:200 python -m pytest tests/law7``; one again: ``ROWTIME_LAW7_SEEDS=17:18``;
 one of the kinds of kinds.py alone: ``ROWTIME_LAW7_KINDS="null keys"``, also one that is known to fail.
 ``ROWTIME_LAW7_STORE=postgres``: the streams are in PostgreSQL. tests/kafka/test_law7.py takes the same variables, and

@@ -62,7 +62,7 @@ def test_green_jobs_are_a_line_each(runner: Runner, capsys: pytest.CaptureFixtur
 def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
     runner: Runner, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runner.add("bad", RED)
+    runner.add("bad", RED, "--durations=3", "-rfEs")
     runner.add("one", GREEN)
     runner.add_command("gone", "import os; print('last words', flush=True); os._exit(9)")
     assert runner.main() == 1
@@ -74,6 +74,7 @@ def test_of_a_red_job_the_failures_are_printed_and_where_the_rest_is(
     assert "gone          ended with exit code 9 in " in said
     assert "last words\n\ngone is red" in said
     assert "noise" not in said
+    assert "slowest" not in said
     assert said.splitlines()[-1].startswith("3 jobs, 4 tests, 1 skipped, bad and gone red, ")
 
 
@@ -90,6 +91,21 @@ def test_a_job_by_its_name(runner: Runner, capsys: pytest.CaptureFixture[str]) -
     runner.add_command("lint", "print('noise')")
     assert runner.main("lint") == 0
     assert "bad" not in capsys.readouterr().out
+
+
+def test_a_name_of_no_job_is_red(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
+    runner.add_command("lint", "print('noise')")
+    assert runner.main("lnt") == 2
+    assert capsys.readouterr().out.splitlines()[-1] == "no job lnt; there are lint"
+
+
+def test_every_variable_that_a_test_asks_for_is_given_in_make_test_night() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "run_tests.py"))
+    asked = {name for file in script["asking"]() for name in script["ASKS"].findall((ROOT / file).read_text())}
+    assert asked == script["ASKED"].keys()
+    [job] = [job for job in script["jobs"]("night") if job.name == "asked"]
+    assert job._environment.items() >= script["ASKED"].items()
+    assert set(script["asking"]()) <= set(job._command)
 
 
 def test_only_make_test_has_its_files_in_memory_and_the_oldest_pyspark_runs_as_a_users_programs_do() -> None:

@@ -1,4 +1,7 @@
-"""`make test`, `make test-long` and `make test-night` together run every test, and each file is in one job."""
+"""`make test`, `make test-long` and `make test-night` together run every test, and each file is in one job.
+
+Those that a variable asks for are in `make test-night`: see test_run_tests.py.
+"""
 
 import runpy
 from collections import Counter

@@ -104,6 +104,8 @@ def test_no_python_and_one_without_venv(path: Path) -> None:
         ("NewConnectionError: Failed to establish a new connection", "pip cannot reach the package index"),
         ("ProxyError('Cannot connect to proxy.')", "Behind a proxy, set HTTPS_PROXY"),
         ("No matching distribution; CERTIFICATE_VERIFY_FAILED", "of its own, set PIP_CERT to their file"),
+        ("No matching distribution; ReadTimeoutError", "pip cannot reach the package index"),
+        ("No matching distribution found for pyarrow", "has no file of a package that requirements/ names for this"),
         ("THESE PACKAGES DO NOT MATCH THE HASHES", "other files than requirements/ was made with"),
     ],
 )
