@@ -50,7 +50,7 @@ class HttpClient:
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> str:
         """Sends a request, and returns the first part of the answer's body."""
-        request = f"{method} {place(url)}"
+        request = self._hidden(f"{method} {place(url)}")
         self._warn_of(url)
         try:
             with self._deadline:
@@ -61,7 +61,7 @@ class HttpClient:
                     text: str = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             reason = _TOO_LATE if self._deadline.passed else _reason(error)
-            raise NotTakenError(self._hidden(f"{request}: {reason}"), temporary=True) from None
+            raise NotTakenError(f"{request}: {self._hidden(reason)}", temporary=True) from None
         if self._deadline.passed:
             raise NotTakenError(f"{request}: {_TOO_LATE}", temporary=True)
         if response.status // 100 == 2:
@@ -74,13 +74,13 @@ class HttpClient:
             self._warned = True
             LOG.warning(
                 "Secrets are sent to %s without encryption: whoever is on the way can read them. Use https://.",
-                place(url),
+                self._hidden(place(url)),
             )
 
     def _refused(self, request: str, response: Any, text: str) -> NotTakenError:
         status = response.status
         # The secrets are hidden before the text is cut, so that no part of one is left.
-        excerpt = self._hidden(_SPACES.sub(" ", text).strip())[:_SHOWN_BYTES]
+        excerpt = _SPACES.sub(" ", self._hidden(text)).strip()[:_SHOWN_BYTES]
         return NotTakenError(
             f"{request} was answered with status {status}{f': {excerpt}' if excerpt else ''}",
             temporary=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TEMPORARY,

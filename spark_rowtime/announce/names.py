@@ -10,8 +10,8 @@ from spark_rowtime.types.timestamps import DAY_MICROS
 
 _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _DIRECTIVES = "YmdHMSjGVuz%"
-_FIRST_DAY, _DAYS = datetime(2023, 1, 1), 3 * 366  # noqa: DTZ001  (a time on the face of a clock)
-_YEARS = 30
+_FIRST_DAY, _DAYS = datetime(2023, 1, 1), 29 * 366  # noqa: DTZ001  (a time on the face of a clock)
+"""After 28 years the days of years and weeks come again together."""
 _FINER = "Add what is missing, such as %Y-%m-%dT%H:%M, or choose longer periods"
 
 
@@ -57,12 +57,10 @@ class PeriodName:
 
 
 def _samples(unit: Unit) -> Iterator[datetime]:
-    """The starts of all periods of a day, of some years of days, and of more years: what a name must tell apart."""
+    """The starts of all periods of a day, and of those of all days of some years: what a name must tell apart."""
     day = Unit(max(unit.micros, DAY_MICROS), unit.months)
     yield from _starts(unit, _FIRST_DAY, 1)
     yield from _starts(day, _FIRST_DAY + timedelta(days=1), _DAYS)
-    for year in range(_FIRST_DAY.year + 4, _FIRST_DAY.year + _YEARS):
-        yield unit.floor(_FIRST_DAY.replace(year=year, month=7))
 
 
 def _starts(unit: Unit, first: datetime, days: int) -> Iterator[datetime]:

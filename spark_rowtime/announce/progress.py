@@ -39,7 +39,7 @@ class Progress:
         self._store, self._calendar, self._shift = store, calendar, int(ends)
         self._registration = Registration(store, reader)
         found = next((known.position for known in store.snapshot().readers if known.name == reader), None)
-        self._next = self._first(start) if found is None else shifted(found.cut, self._shift)
+        self._next = self._first(start) if found is None else shifted(found.cut or None, self._shift)  # 0 in a copy
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
         self.id = UUID(store.stream)

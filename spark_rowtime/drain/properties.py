@@ -10,7 +10,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, StoreCorruptError
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import show_micros, to_micros
+from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros, to_micros
 
 BOUND, STRICT, POSITION = "rowtime.bound", "rowtime.strict", "rowtime.position"
 """The bound's time in ISO 8601, "true" or "false", and the reader's position, as ``RowReader.position`` returns it."""
@@ -96,10 +96,17 @@ def _is_time(text: str) -> bool:
 
 
 def extent_properties(rows: pa.Table | pa.RecordBatch, before: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the least and the largest rowtime of ``rows`` and of what the commits before have brought."""
+    """The properties of the least and the largest rowtime of ``rows`` and of what the commits before have brought.
+
+    A value that no stream can have as a rowtime, as in a table of a query with such a column, is left out.
+    """
     known = {name: before[name] for name in (FIRST, LAST) if name in before}
     if ROWTIME not in rows.schema.names or not rows.num_rows:
         return known
-    found = pc.min_max(rows.column(ROWTIME).cast(pa.int64())).as_py()
+    times = rows.column(ROWTIME).cast(pa.int64())
+    fits = pc.and_(pc.greater_equal(times, LEAST), pc.less_equal(times, LARGEST))
+    found = pc.min_max(times.filter(fits)).as_py()
+    if found["min"] is None:
+        return known
     first, last = (to_micros(known[name]) if name in known else found["min"] for name in (FIRST, LAST))
     return {FIRST: show_micros(min(first, found["min"])), LAST: show_micros(max(last, found["max"]))}

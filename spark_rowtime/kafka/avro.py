@@ -15,6 +15,8 @@ TRIES, TRY_SECONDS = 4, 0.5
 """How often the registry is asked for a schema that it does not have, and the pause between."""
 MISSING_SECONDS = 60.0
 """For so long such a schema is asked for once only, with each message."""
+MOST_AWAITED = 4
+"""So many schemas are waited for in that time: anybody may send messages with ids that the registry never gave."""
 HEADER = struct.Struct(">bI")
 _LARGEST_ID = (1 << 31) - 1
 """Registries number schemas with Java's int."""
@@ -68,8 +70,8 @@ class RegistryRecords(ABC):
 
         A registry of several nodes knows a new schema a moment later everywhere.
         """
-        tries = 1 if time.monotonic() < self._missing.get(schema, 0.0) else TRIES
-        for pause in [0.0, *[TRY_SECONDS] * (tries - 1)]:
+        awaited = self._awaits(schema)
+        for pause in [0.0, *[TRY_SECONDS] * (TRIES - 1 if awaited else 0)]:
             time.sleep(pause)
             try:
                 found = self._client.get_schema(schema, subject, *self.schema_form)
@@ -84,8 +86,15 @@ class RegistryRecords(ABC):
                     raise self._malformed(f"its schema, {schema}, is one of {kind}")
                 self._there.add(schema)
                 return
-        self._missing[schema] = time.monotonic() + MISSING_SECONDS
+        if awaited:
+            self._missing[schema] = time.monotonic() + MISSING_SECONDS
         raise MalformedError(f"the schema registry has no schema of its id, {schema}")
+
+    def _awaits(self, schema: int) -> bool:
+        """Whether to ask again for a schema that the registry does not have."""
+        now = time.monotonic()
+        self._missing = {one: until for one, until in self._missing.items() if now < until}
+        return schema not in self._missing and len(self._missing) < MOST_AWAITED
 
 
 class AvroRecords(RegistryRecords):

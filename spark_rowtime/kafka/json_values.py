@@ -28,7 +28,7 @@ def _text_reader(read: Callable[[str], Any]) -> Callable[[pa.DataType], Reader]:
     """Reads texts; every other value, and a text that is not of the type, is left as it is."""
 
     def reader(value: Any) -> Any:
-        if isinstance(value, str):
+        if isinstance(value, str) and "_" not in value:  # which Python takes within a number
             with suppress(ValueError, ArithmeticError):
                 return read(value)
         return value

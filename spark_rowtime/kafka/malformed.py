@@ -1,5 +1,6 @@
 """Messages that are no rows: the error while one is decoded, and the stream that keeps them."""
 
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
@@ -56,9 +57,14 @@ class MalformedMessages:
                 return
             self._there.add(identity)
         sent = None if stamp_micros is None else from_micros(stamp_micros)
-        self._sink.sendRow((from_micros(wall_clock()), *place, cause, sent, message.key(), message.value()))
+        self._sink.sendRow((self._now(), *place, cause, sent, message.key(), message.value()))
         self._next = max(self._next, message.offset() + 1)
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
+
+    def _now(self) -> datetime:
+        """The time, or the stream's bound, if another host whose clock is ahead has raised that: no message is late."""
+        bound = self._sink.getRowtimeBound()
+        return from_micros(wall_clock() if bound is None else max(wall_clock(), bound.floor))
 
     def flush(self) -> None:
         """Nothing: each message is stored at once."""

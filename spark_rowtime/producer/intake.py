@@ -134,10 +134,10 @@ class Intake:
         """Does the same for Arrow data."""
         for _, name in self._zoned if self._local is not None else ():
             at = rows.schema.get_field_index(name)
-            if at < 0 or not is_naive(rows.schema.field(at).type):
+            if at < 0 or not is_naive(kind := _plain(rows.schema.field(at).type)):
                 continue
             try:
-                rows = rows.set_column(at, name, self._local.column(rows.column(at)))  # type: ignore[union-attr]
+                rows = rows.set_column(at, name, self._local.column(rows.column(at).cast(kind)))  # type: ignore[union-attr]
             except pa.ArrowInvalid as error:
                 raise SchemaMismatchError(
                     f"Column {name!r}: {' '.join(str(error).split())}. Send times with their offset from UTC.",
@@ -246,3 +246,8 @@ def _is_flat(kind: pa.DataType) -> bool:
     types = pa.types
     numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
     return bool(numbers) or kind in (pa.string(), pa.binary())
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type of the values, also of a column that has them in a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

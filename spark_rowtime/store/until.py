@@ -15,7 +15,7 @@ from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
 from spark_rowtime.store.position import Head, Position
-from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.record import WAITED_FOR, ProducerRecord
 from spark_rowtime.store.snapshot import ReaderInfo, Snapshot
 from spark_rowtime.types.timestamps import END, show_micros
 
@@ -102,7 +102,7 @@ class Until(History):
 
     def _former_snapshot(self, now: Snapshot) -> Snapshot:
         """Returns the snapshot as it was at the end of the log; of some producers not everything is known."""
-        records = {record.name: record for record in self._producers(now)}
+        records = {record.name: record for record in (*self._producers(now), *self._forgotten(now))}
         return replace(
             now,
             head=self._end,
@@ -122,6 +122,13 @@ class Until(History):
                 else:
                     self._known.add(record.name)
                 yield self._former(record, later, rows, committed) if later or committed else record
+
+    def _forgotten(self, now: Snapshot) -> Iterator[ProducerRecord]:
+        """The producers that ``gc`` has forgotten since, and that the stream waited for at the limit."""
+        for name, record in self._records.items():
+            if name not in now.records and record.status in WAITED_FOR:
+                self.unknown.append(name)
+                yield replace(record, epoch=now.forgotten_epoch, seen=now.uptime, sent=now.uptime)
 
     def _former_reader(self, reader: ReaderInfo) -> ReaderInfo:
         """Returns a reader as it is; one that is beyond the limit has read what the stream had handed out there."""

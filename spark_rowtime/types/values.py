@@ -188,7 +188,8 @@ def _list_rule(kind: pa.ListType) -> Rule:
         array = getattr(value, "ndim", 0) == 1  # numpy's
         if isinstance(value, str | bytes | bytearray | memoryview) or not (array or isinstance(value, Sequence)):
             raise TypeError("it is not a sequence")
-        return [item(one) for one in (value.tolist() if array else value)]
+        numbers = array and value.dtype.kind not in "mM"  # of times, numpy would make numbers, too
+        return [item(one) for one in (value.tolist() if numbers else value)]
 
     return take
 

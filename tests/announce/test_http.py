@@ -1,5 +1,6 @@
 """Announcements over HTTP, against a real server that fails, hangs and dies: all in order, none left out."""
 
+import json
 import logging
 import socket
 import sys
@@ -272,6 +273,22 @@ def test_no_secret_is_in_errors_and_logs(
     assert "you sent *** *** *** *** ***" in shown
     assert not any(secret in shown for secret in ("H00K", "t0k", "literal-secret"))
     assert caught.value.__suppress_context__
+
+
+def test_no_secret_is_in_errors_as_json_or_the_name_of_a_host_has_it(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = 'q"u\\o\u00e9  t3'
+    monkeypatch.setenv("BODY", secret)
+    server.script.append(Say(422, json.dumps({"input": secret}).encode()))
+    with pytest.raises(rt.AnnouncementError, match=r"\*\*\*") as caught:
+        announce(three_hours(), server.url, body='{"a": "{env:BODY}"}')
+    assert server.asked[0].json == {"a": secret}
+    assert not any(part in str(caught.value) for part in ("q", "o\\u00e9", "t3"))
+    monkeypatch.setenv("HOOK", "Geheim")
+    with pytest.raises(rt.AnnouncementError) as caught:
+        announce(three_hours(), "http://{env:HOOK}.invalid/x", ())
+    assert "geheim" not in str(caught.value).lower()
 
 
 REFUSED = {

@@ -97,6 +97,27 @@ def test_where_rows_are_in_a_topic_beside_the_first_hour_is_that_of_the_first_bo
     assert hours(path) == ["11", "12"]
 
 
+def test_in_a_copy_of_a_stream_up_to_before_its_first_bound_the_first_hour_is_that_of_the_first_row(
+    tmp_path: Path,
+) -> None:
+    path, copy = str(tmp_path / "orders"), str(tmp_path / "copy")
+    rt.createStream(path, SCHEMA)
+
+    def opened(stream: str) -> rt.StreamSink:
+        return rt.openSink(stream, producer="shop", rowsImplyBounds=False)
+
+    with opened(path) as sink:
+        sink.sendRow(("2006-09-11T09:40:00Z", 1))
+        sink.flush()
+        sink.sendRowtimeBound("2006-09-11T23:00:00Z")
+        sink.flush()
+        assert hours(path)[0] == "09"
+        rt.copyStream(path, copy, until=2)  # the producer has joined, and sent the row
+    with opened(copy) as sink:
+        sink.sendRowtimeBound("2006-09-11T11:00:00Z")
+    assert hours(copy) == ["09", "10"]
+
+
 def test_latest_begins_with_the_hour_that_the_bound_has_reached() -> None:
     path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T12:30:00Z")
     assert hours(path, start="latest") == []

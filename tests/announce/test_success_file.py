@@ -71,6 +71,7 @@ def test_a_pattern_with_the_offset_tells_the_two_apart(tmp_path: Path) -> None:
         ("%H", "1 hour", "2023-01-01 00:00:00 and of 2023-01-02 00:00:00"),
         ("%m-%d", "1 day", "and of 2024-01-01"),
         ("%Y", "1 month", "and of 2023-02-01"),
+        ("%G-%m-%d", "1 day", "2025-12-29 00:00:00 and of 2026-12-29 00:00:00"),
         ("%Y-%m-%dT%H", "15 min", "and of 2023-01-01 00:15"),
         ("%Y-%x", "1 day", "has %x, which is not one of %Y %m"),
         ("%Y-%m-%d%", "1 day", "has %, which is not one of"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -69,3 +70,12 @@ def test_a_value_that_cannot_be_shown_is_refused(kind: str) -> None:
         for value in (Odd(), [Odd()], -(10**5000), [10**5000]):
             one_by_one(feed, value)
             assert feed.landed() == []
+
+
+def test_times_of_numpy_in_an_array_are_no_numbers() -> None:
+    rt.createStream("memory://numpy-times", "rowtime TIMESTAMP NOT NULL, x ARRAY<BIGINT>")
+    with (
+        rt.openSink("memory://numpy-times") as sink,
+        pytest.raises(rt.SchemaMismatchError, match=r"Row 0: x=.*it is not a whole number"),
+    ):
+        sink.sendRow((TIME, np.array(["2026-01-05"], "M8[ns]")))

@@ -175,6 +175,18 @@ def test_a_schema_that_a_node_of_the_registry_does_not_know_yet(monkeypatch: pyt
         assert decode(url, encoded(1))["n"] == 1
 
 
+def test_many_ids_that_the_registry_never_gave_hold_a_host_for_seconds_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(avro.time, "sleep", pauses.append)
+    with registry() as url:
+        records = AvroRecords({"url": url, "max.retries": "0"})
+        for schema in range(100, 150):
+            value = struct.pack(">bI", 0, schema) + b"x"
+            with pytest.raises(MalformedError, match="has no schema of its id"):
+                records(SimpleNamespace(value=lambda value=value: value, topic=lambda: "orders"))
+    assert sum(pauses) <= 6
+
+
 def test_a_registry_that_does_not_answer(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.topic(partitions=1)
     kafka.send(topic, [encoded(0)])

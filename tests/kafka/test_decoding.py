@@ -137,3 +137,12 @@ def test_a_message_with_a_bound_keeps_its_row(caplog: pytest.LogCaptureFixture) 
     assert [text.partition(":")[0] for text in caplog.messages if "no row" in text] == [
         "The message at offset 2 of partition 0 of topic t is a bound, and no row"
     ]
+
+
+def test_a_number_with_an_underscore_is_no_number_of_json() -> None:
+    """Python would take 1_0 for 10."""
+    columns = "rowtime TIMESTAMP NOT NULL, d DECIMAL(10,2), m MAP<BIGINT, INT>"
+    decode = RecordDecoder(stream_schema(columns), json_record).made()
+    value = json.dumps({"rowtime": "2026-01-05T14:00:00Z", "d": "1_0", "m": {"1_0": 5}}).encode()
+    row = decode(SimpleNamespace(value=lambda: value))
+    assert (row["d"], row["m"]) == ("1_0", [("1_0", 5)])

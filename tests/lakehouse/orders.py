@@ -78,9 +78,14 @@ def hourly(frame: DataFrame) -> DataFrame:
     return frame.groupBy(f.window("ts", "1 hour"), "k").count()
 
 
+def progress_of(query: Any) -> list[Any]:
+    """Of each batch of this run."""
+    return [json.loads(one.json) for one in query.recentProgress]
+
+
 def late(query: Observed) -> dict[int, int]:
     """The late rows of each batch of this run that has read rows, by the query's progress."""
-    progress = [json.loads(one.json) for one in query.query.recentProgress]
+    progress = progress_of(query.query)
     return {
         one["batchId"]: sum(int(source["metrics"]["rowsLate"]) for source in one["sources"])
         for one in progress

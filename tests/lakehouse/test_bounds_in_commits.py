@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 import spark_rowtime as rt
 from spark_rowtime.drain.properties import COLUMN, POSITION
 from spark_rowtime.errors import InvalidOptionError
-from tests.lakehouse.orders import hourly, late
+from tests.lakehouse.orders import hourly, late, progress_of
 from tests.spark.observed_query import Observed
 
 TEN, ELEVEN = ("10:00", "11:00"), ("11:00", "12:00")
@@ -99,6 +99,39 @@ def test_late_rows_are_kept_once(orders: Any) -> None:
         orders.put(("10:50", "z"), bound="11:10")
         query.step()
         assert orders.kept().count() == 3
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["kept", "counted"])
+def test_late_rows_of_a_batch_with_several_jobs_count_once(orders: Any, spark: Any, keeps: bool) -> None:
+    """Where a task of one job has several partitions of another, and where one ends early."""
+
+    def write(batch: Any, _: int) -> None:
+        batch.collect()
+        batch.coalesce(1).collect()
+        batch.union(batch).coalesce(1).collect()
+        batch.limit(1).collect()
+
+    def run() -> Any:
+        how = {"rejected": orders.rejected} if keeps else {}
+        rows = rt.punctuate(orders.read(), "ts", **how).writeStream.foreachBatch(write)
+        query = rows.option("checkpointLocation", str(orders.folder / "jobs")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return query
+
+    partitions = "spark.sql.files.openCostInBytes"
+    spark.conf.set(partitions, str(1 << 27))  # so each file is a partition
+    try:
+        orders.put(("10:10", "a"), bound="11:00")
+        run()
+        orders.put(("10:30", "1"), ("11:00", "a"), ("10:31", "2"))
+        orders.put(("10:40", "3"), ("11:01", "a"))
+        orders.put(("11:02", "a"), ("10:50", "4"))
+        query = run()
+    finally:
+        spark.conf.unset(partitions)
+    assert sum(int(one["sources"][0]["metrics"]["rowsLate"]) for one in progress_of(query)) == 4
+    if keeps:
+        assert sorted(row.k for row in orders.kept().collect()) == ["1", "2", "3", "4"]
 
 
 def test_an_older_checkpoint_is_refused_where_its_late_rows_would_be_lost(orders: Any, tmp_path: Path) -> None:

@@ -168,3 +168,34 @@ def test_a_watermark_of_ones_own_ends_with_the_streams(pipe: Pipe, tmp_path: Pat
         assert query.step() == []
         sinks[1].close(complete=True)
         assert [(end, n) for (_, end), n in query.step()] == [("11:00", 2), ("12:00", 2), ("13:00", 2)]
+
+
+def test_the_start_of_a_window_has_the_bound_of_the_stream_that_goes_on(pipe: Pipe) -> None:
+    """Where the other one is complete: its windows are kept until the bound of this one has passed them."""
+    one, two = (pipe.create(name, "k STRING") for name in ("one", "two"))
+    left = pipe.read("one").select(F.window("rowtime", "1 hour").alias("w"), "k")
+    right = pipe.read("two").select(F.window("rowtime", "1 hour").alias("w2"), F.col("k").alias("k2"))
+    pipe.run(left.join(right, F.expr("w = w2 AND k = k2")).select(F.col("w.start").alias("rowtime"), "k"))
+    with opened(two, "two") as goes_on:
+        with opened(one, "one") as ends:
+            send(ends, ("10:10", "x"))
+            ends.close(complete=True)
+        send(goes_on, ("10:05", "y"), promise="10:30")
+        assert pipe.step() == []
+        assert pipe.bound is None or pipe.bound <= rt.RowtimeBound(at("10:00"))
+        send(goes_on, ("10:40", "x"), promise="11:00")
+        assert pipe.step() == [("10:00", "x")]
+        assert pipe.bound is not None
+        assert pipe.bound >= rt.RowtimeBound(at("10:00"))
+
+
+def test_a_constant_time_after_the_year_9999_is_not_the_end_of_a_stream(pipe: Pipe) -> None:
+    path = pipe.create("source", "k STRING")
+    far = pipe.read("source").selectExpr("rowtime", "k", "TIMESTAMP '+60000-01-01 00:00:00' AS until")
+    pipe.run(far.where("until > rowtime").selectExpr("least(rowtime, until) AS rowtime", "k"))
+    with opened(path, "a") as feed:
+        send(feed, ("10:10", "x"), promise="10:30")
+        assert pipe.step() == [("10:10", "x")]
+        assert pipe.bound == rt.RowtimeBound(at("10:30"))
+        send(feed, ("10:40", "y"))
+        assert pipe.step() == [("10:40", "y")]

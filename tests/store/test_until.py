@@ -126,6 +126,33 @@ def test_who_came_later_is_not_there_but_its_rejected_rows_are(new_stream: NewSt
     assert copy.snapshot().rejected == 1
 
 
+def test_a_producer_that_was_forgotten_since_is_waited_for(new_stream: NewStream, copied: Any) -> None:
+    """It was attached at the limit, or expected, so its rows are in time."""
+    store, time = new_stream()(), [0]
+    store.now = lambda: time[0]
+    store.expect(["later"])
+    _, left, gone = (Writer(store, name) for name in ("stays", "left", "gone"))
+    left.send([1], floor=1)
+    left.leave()
+    gone.send([2], floor=2)
+    end = store.head().seq
+    gone.leave()
+    Writer(store, "later").leave()
+    time[0] += FORGET_MICROS + SECOND
+    assert store.gc().forgotten == 3
+    copy, unknown = copied(store, Limit(seq=end))
+    assert {info.name: info.status for info in infos(copy)} == {
+        "gone": Status.ATTACHED,
+        "later": Status.EXPECTED,
+        "stays": Status.ATTACHED,
+    }
+    assert sorted(unknown) == ["gone", "later"]
+    Writer(copy, "stays", "another").send(floor=20)
+    again = Writer(copy, "gone")
+    assert not again.send([5], floor=5).rejected
+    assert read(copy) == [1, 2, 5]
+
+
 def test_a_new_commit_is_not_taken_for_one_that_was_left_out(new_stream: NewStream, copied: Any) -> None:
     """Rows that were late in a commit are those of its receipt, and not of the commit that has the number now."""
     store = new_stream()()

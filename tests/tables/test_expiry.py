@@ -81,16 +81,47 @@ def test_snapshots_of_others_and_those_with_a_tag_stay_whole(lake: Lake, table: 
     assert sorted(iceberg().scan(snapshot_id=others).to_arrow()["n"].to_pylist()) == [*range(5), 100]
 
 
-def test_a_tag_that_somebody_makes_between_two_commits_stays(lake: Lake, table: Any) -> None:
+@pytest.mark.parametrize("during", [False, True], ids=["between", "during"])
+def test_a_tag_that_somebody_makes_between_two_commits_or_during_one_stays(
+    lake: Lake, table: Any, during: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The snapshot is the next one to expire, and the sink has not loaded the table since."""
+    from pyiceberg.table import Transaction
+
     commit(table, range(KEEP))
     oldest = min(iceberg().metadata.snapshots, key=lambda one: one.sequence_number)
     before = sorted(iceberg().scan(snapshot_id=oldest.snapshot_id).to_arrow()["n"].to_pylist())
-    iceberg().manage_snapshots().create_tag(oldest.snapshot_id, "report").commit()
+    append = Transaction.append
+
+    def tagged(*rows: Any, **more: Any) -> None:
+        append(*rows, **more)
+        if "report" not in iceberg().metadata.refs:
+            iceberg().manage_snapshots().create_tag(oldest.snapshot_id, "report").commit()
+
+    if during:
+        monkeypatch.setattr(Transaction, "append", tagged)
+    else:
+        iceberg().manage_snapshots().create_tag(oldest.snapshot_id, "report").commit()
     commit(table, range(KEEP, 12))
     assert "report" in iceberg().metadata.refs
     assert sorted(iceberg().scan(snapshot_id=oldest.snapshot_id).to_arrow()["n"].to_pylist()) == before
     assert lake.numbers("iceberg") == list(range(12))
+
+
+def test_a_table_that_is_set_back_to_a_snapshot_whose_parent_has_expired_is_refused(lake: Lake, table: Any) -> None:
+    """PyIceberg takes the name of the parent away, and what led there is in no metadata file any more."""
+    commit(table, range(3))
+    append_beside(lake, "iceberg", rows(100))
+    others = iceberg().current_snapshot().snapshot_id
+    table = open_table(lake.target("iceberg"), stream_schema(SCHEMA))
+    commit(table, range(3, 4))
+    iceberg().manage_snapshots().create_tag(iceberg().current_snapshot().snapshot_id, "report").commit()
+    table = open_table(lake.target("iceberg"), stream_schema(SCHEMA))
+    commit(table, range(4, 20))
+    assert iceberg().snapshot_by_id(others).parent_snapshot_id is None
+    iceberg().manage_snapshots().set_current_snapshot(snapshot_id=others).commit()
+    with pytest.raises(rt.DataLostError, match="none that is left"):
+        open_table(lake.target("iceberg"), stream_schema(SCHEMA))
 
 
 def test_snapshots_before_a_change_of_rows_stay_since_their_data_would_be_left_without_one(

@@ -133,6 +133,23 @@ def test_a_delta_log_without_the_commit_of_the_position_is_refused(orders: Lake)
         opened(orders, "delta")
 
 
+def test_a_delta_log_that_may_have_dropped_the_note_of_a_drain_is_refused(orders: Lake) -> None:
+    """Spark drops it from a checkpoint after ``delta.setTransactionRetentionDuration``."""
+    from deltalake import DeltaTable, write_deltalake
+
+    path = f"{orders.folder}/delta"
+    rows = pa.table({"rowtime": [], "n": []}).cast(stream_schema_of(orders))
+    DeltaTable.create(path, rows.schema, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
+    for _ in range(2):
+        write_deltalake(path, rows, mode="append")
+    DeltaTable(path).create_checkpoint()
+    for commit in range(2):
+        Path(f"{path}/_delta_log/{commit:020}.json").unlink()
+    with pytest.raises(rt.DataLostError, match=r"has delta\.setTransactionRetentionDuration"):
+        orders.drain("delta")
+    assert orders.numbers("delta") == []
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize(
     ("schema", "column"),
@@ -312,6 +329,13 @@ def test_a_state_of_folders_that_may_not_be_read_is_said(orders: Lake) -> None:
     state.mkdir()
     with pytest.raises(rt.StoreUnavailableError, match="cannot be read or written"):
         rt.readTableBound(orders.target("parquet"))
+
+
+def stream_schema_of(orders: Lake) -> pa.Schema:
+    from spark_rowtime.types.schema import stream_schema
+
+    assert orders.stream
+    return stream_schema(SCHEMA)
 
 
 @pytest.mark.parametrize(

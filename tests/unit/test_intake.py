@@ -127,7 +127,8 @@ def test_times_without_a_zone_are_in_the_producers_in_every_form(clock):
     one = pa.table(
         {"rowtime": pa.array([naive], pa.timestamp("us")), "ticker": ["X"], "units": pa.array([1], pa.int32())}
     )
-    for form in ([(naive, "X", 1)], [{**full("9:00"), "rowtime": naive}], [("2006-09-11T12:00", "X", 1)], one):
+    encoded = one.set_column(0, "rowtime", one["rowtime"].dictionary_encode())
+    for form in ([(naive, "X", 1)], [{**full("9:00"), "rowtime": naive}], [("2006-09-11T12:00", "X", 1)], one, encoded):
         assert clock_times(intake.rows(form, None).rows) == ["10:00"]
     for single in ((naive, "X", 1), (aware, "X", 1), {**full("9:00"), "rowtime": naive}):
         assert clock_times(intake.checked(intake.row(single, None)).rows) == ["10:00"]

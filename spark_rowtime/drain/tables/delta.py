@@ -16,6 +16,8 @@ from spark_rowtime.types.extras import import_extra
 
 _DRAIN = "rowtime.drain"
 """The application of a drain's transaction. Its version is the number of the drain's commits."""
+_RETENTION = "delta.setTransactionRetentionDuration"
+"""After this time, Delta may drop the number of the last commit of a drain."""
 _ALL_FEATURES = {"delta.minWriterVersion": "7"}
 """A table with TIMESTAMP_NTZ lists its features. Without this, deltalake 1.6 leaves out the one of NOT NULL columns,
 and Spark refuses the table."""
@@ -154,6 +156,14 @@ class DeltaTable(Table):
         if missing is None:
             return found
         self._forgotten = not went_back
+        if _RETENTION in self._table.metadata().configuration:
+            raise DataLostError(
+                f"The log of {self.target} no longer has its commits up to version {missing}, and the table has "
+                f"{_RETENTION}, so it may have lost the note that a drain has written to it, too. Where to continue is "
+                "not known. Drain into a new table. If no drain has ever written there, remove that property first "
+                "(ALTER TABLE ... UNSET TBLPROPERTIES).",
+                path=self.target,
+            )
         if self._commits(self._table):
             raise DataLostError(
                 f"{self.target} has been drained into, but its log no longer has the commit with the position "

@@ -17,6 +17,7 @@ from spark_rowtime.store.forks import no_fork, was_interrupted
 from spark_rowtime.types.extras import import_extra
 
 _RETRIES = "commit.retry.num-retries"
+_REMOVAL = "remove-snapshots"
 
 
 class IcebergTable(Table):
@@ -119,7 +120,7 @@ class IcebergTable(Table):
         table, wide = self._table, _widened(rows.schema)
         table.metadata.properties[_RETRIES] = "0"  # here only: a retry within the library would pass another drain by
         table.catalog, before = AskingCatalog(self._catalog, self.target), table.metadata
-        expired, latest = self._expiring(before)
+        expired = outdated(before, int(self.now() * 1000))
         try:
             with no_fork(self._kept), table.transaction() as transaction:
                 rows = rows if wide == rows.schema else rows.cast(wide)
@@ -132,23 +133,10 @@ class IcebergTable(Table):
             return False
         except OSError as error:
             raise unavailable(self.target, error) from error
-        remove_files(expired, latest, table)
+        remove_files([old for old in expired if table.snapshot_by_id(old.snapshot_id) is None], before, table)
         if str(table.metadata.current_snapshot_id) != snapshot:
             table.metadata = before  # another commit is on top already: the next one is refused, and looks whose it is
         return True
-
-    def _expiring(self, before: Any) -> tuple[list[Any], Any]:
-        """The snapshots that expire with the next commit, by the branches and tags that others have made until now.
-
-        Returns them, and the metadata that has these.
-        """
-        now = int(self.now() * 1000)
-        if not outdated(before, now):
-            return [], before
-        with loading(self.target), no_fork(self._kept):
-            latest = self._catalog.load_table(self._name).metadata
-        known = {snapshot.snapshot_id for snapshot in before.snapshots}
-        return [old for old in outdated(latest, now) if old.snapshot_id in known], latest
 
     def _reload(self) -> dict[str, str]:
         with loading(self.target):
@@ -213,8 +201,11 @@ class AskingCatalog:
         return getattr(self._catalog, name)
 
     def commit_table(self, table: Any, requirements: tuple[Any, ...], updates: tuple[Any, ...]) -> Any:
-        """Commits, as a catalog does; requirements and updates stay the same, so it takes place once."""
-        snapshot = _added(updates)
+        """Commits, as a catalog does; requirements and updates stay the same, so it takes place once.
+
+        Snapshots stay to which others have given a branch or a tag by now, while the rows were written.
+        """
+        snapshot, updates = _added(updates), self._with_names_kept(table.name(), updates)
         return settled(
             self._target,
             lambda: self._catalog.commit_table(table, requirements, updates),
@@ -222,6 +213,19 @@ class AskingCatalog:
             refused=self._errors.CommitFailedException,
             lost=(Exception,),  # each catalog has errors of its own
         )
+
+    def _with_names_kept(self, name: Any, updates: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not any(update.action == _REMOVAL for update in updates):
+            return updates
+        named = {ref.snapshot_id for ref in self._catalog.load_table(name).metadata.refs.values()}
+        found = []
+        for update in updates:
+            ids = [] if update.action != _REMOVAL else [one for one in update.snapshot_ids if one not in named]
+            if update.action != _REMOVAL:
+                found.append(update)
+            elif ids:
+                found.append(update.model_copy(update={"snapshot_ids": ids}))
+        return tuple(found)
 
     def _found(self, name: Any, snapshot: int | None) -> Any:
         """The answer to a commit, if the table has its snapshot."""

@@ -80,7 +80,7 @@ def _unused_manifests(expired: list[Any], before: Any, table: Any) -> set[str]:
     left = [snapshot for pair in pairs for snapshot in pair if snapshot.snapshot_id not in gone]
     unused = _manifests(expired, table.io) - _manifests([*left, table.current_snapshot()], table.io)
     inside = {snapshot.snapshot_id for snapshot in chain}
-    apart = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in inside]
+    apart = [snapshot for snapshot in table.metadata.snapshots if snapshot.snapshot_id not in inside]
     if not unused or len(apart) > MOST_APART:
         return set()
     return unused - _manifests(apart, table.io)

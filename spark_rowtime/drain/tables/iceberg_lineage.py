@@ -29,7 +29,7 @@ def in_sight(target: str, table: Any) -> InSight:
     raises DataLostError.
     """
     older, known = _older_metadata(table), _by_id(table.metadata)
-    lineage: set[int] = set()
+    lineage: list[int] = []
     at = table.metadata.current_snapshot_id
     while at is not None:
         found = marks(known[at]) if at in known else {}
@@ -41,11 +41,17 @@ def in_sight(target: str, table: Any) -> InSight:
             return InSight(found, known[at])
         if at not in known:
             return InSight(_of_properties(target, table, at))
-        lineage.add(at)
+        lineage.append(at)
         at = known[at].parent_snapshot_id
     if lineage and marked(table.properties):
         _require_set_back(target, lineage, known)
     return InSight({})
+
+
+def _is_first(snapshot: Any) -> bool:
+    """Whether a snapshot without a known parent is the first one of its table: all files there are its own."""
+    said = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    return int(said.get("total-data-files", 0)) <= int(said.get("added-data-files", 0))
 
 
 def _ends(known: dict[int, Any], at: int) -> bool:
@@ -91,12 +97,13 @@ def _of_properties(target: str, table: Any, missing: int) -> dict[str, str]:
     )
 
 
-def _require_set_back(target: str, lineage: set[int], known: dict[int, Any]) -> None:
-    """Raises DataLostError unless a snapshot of a drain or query has an ancestor in ``lineage``.
+def _require_set_back(target: str, lineage: list[int], known: dict[int, Any]) -> None:
+    """Raises DataLostError unless a snapshot of a drain or query has an ancestor in ``lineage``, newest first.
 
-    If it has, the table was rolled back to a time before its first drain.
+    If it has, the table was rolled back to a time before its first drain; but not where the oldest one that is known
+    has rows that it has not added: then those before it have expired.
     """
-    for snapshot in known.values():
+    for snapshot in known.values() if _is_first(known[lineage[-1]]) else ():
         at = snapshot.snapshot_id if marks(snapshot) else None
         while at in known:
             if at in lineage:

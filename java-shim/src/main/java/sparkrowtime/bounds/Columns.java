@@ -62,9 +62,16 @@ public final class Columns {
     return WindowBounds.isWindow(a) ? Stream.of(START, END) : Stream.of(WHOLE);
   }
 
-  /** Moves each bound to the end of time, also that of a constant, since no row follows. */
+  /**
+   * Moves each bound to the end of time, also that of a constant, since no row follows. The start of a window stays so far
+   * before its end: above, rows that are kept have the bound of their start by that size.
+   */
   void end() {
-    bounds.values().forEach(column -> column.replaceAll((place, b) -> b.isKnown() ? b.withFloor(EndOfTime.WITHIN) : b));
+    bounds.values().forEach(column -> {
+      long size = size(column.get(START), column.get(END));
+      column.replaceAll(
+          (place, b) -> b.isKnown() ? b.withFloor(EndOfTime.WITHIN - (place.equals(START) ? Math.max(size, 0) : 0)) : b);
+    });
   }
 
   /**
@@ -89,8 +96,10 @@ public final class Columns {
   }
 
   private static long size(Columns columns, Attribute a) {
-    Bound start = columns.get(a.exprId(), START);
-    Bound end = columns.get(a.exprId(), END);
+    return size(columns.get(a.exprId(), START), columns.get(a.exprId(), END));
+  }
+
+  private static long size(Bound start, Bound end) {
     return start == null || end == null || !end.isKnown() ? 0 : end.floor() - start.floor();
   }
 }

@@ -145,9 +145,10 @@ public final class ExprBounds {
         .toList();
   }
 
+  /** A time beyond the legal ones has the bound of the last of them: it is not the end of a stream. */
   private static Bound constant(Literal literal) {
     boolean time = literal.dataType() instanceof TimestampType && literal.value() != null;
-    return time ? Bound.of((Long) literal.value()) : null;
+    return time ? Bound.of(Math.min((Long) literal.value(), EndOfTime.PUBLISHED)) : null;
   }
 
   /** The arguments of coalesce that it can return: those up to the first that is never NULL. */

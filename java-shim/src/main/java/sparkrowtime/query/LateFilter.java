@@ -1,9 +1,11 @@
 package sparkrowtime.query;
 
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.MonotonicallyIncreasingID;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.execution.FilterExec;
@@ -11,6 +13,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.ObjectType;
 import sparkrowtime.support.Scala;
+import sparkrowtime.tables.InTable;
 import sparkrowtime.topics.LateMark;
 
 /**
@@ -40,12 +43,17 @@ public final class LateFilter extends PlanRule {
     Literal keeping = new Literal(mark.keepingIn(late.rows()), new ObjectType(mark.getClass()));
     return new Or(
         new GreaterThanOrEqual(time, new Literal(late.floor(), DataTypes.TimestampType)),
-        call.withNewChildren(replaced(call, keeping)));
+        new Invoke(
+            keeping, call.functionName(), call.dataType(), Scala.seq(arguments(mark, call)), call.methodInputTypes(),
+            call.propagateNull(), call.returnNullable(), call.isDeterministic()));
   }
 
-  private static scala.collection.immutable.IndexedSeq<Expression> replaced(Invoke call, Literal target) {
-    List<Expression> children =
-        Scala.list(call.children()).stream().map(c -> c == call.targetObject() ? target : c).toList();
-    return Scala.seq(children).toIndexedSeq();
+  /** Those of the call; a row of a table has no place of its own, as messages have, so it gets one. */
+  private static List<Expression> arguments(LateMark mark, Invoke call) {
+    List<Expression> arguments = new ArrayList<>(Scala.list(call.arguments()));
+    if (mark instanceof InTable) {
+      arguments.add(new MonotonicallyIncreasingID());
+    }
+    return arguments;
   }
 }

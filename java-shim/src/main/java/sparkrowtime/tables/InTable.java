@@ -1,7 +1,6 @@
 package sparkrowtime.tables;
 
 import org.apache.hadoop.conf.Configuration;
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
@@ -12,6 +11,7 @@ import sparkrowtime.topics.LateRows;
 /** The late rows of a table that has bounds in its commits. They are counted, and kept where the user says so. */
 public final class InTable extends LateMark {
   private static final long serialVersionUID = 1L;
+  private static final int COUNT_BITS = 33;
 
   private final TableName bounds;
   private final TableName rejected;
@@ -19,7 +19,6 @@ public final class InTable extends LateMark {
   private final String column;
   private final StructType kept;
   private transient UnsafeProjection copy;
-  private long count;
 
   /**
    * @param bounds how the user has named the table; null if not at all
@@ -95,19 +94,24 @@ public final class InTable extends LateMark {
     return new InTable(id(), bounds, rejected, declared, column, kept, rows);
   }
 
-  /** Counts a late row. Returns false, so that it does not reach the operators. */
-  public boolean late(long time) {
-    rows().add(LateRows.counted(TaskContext.getPartitionId(), ++count));
+  /**
+   * Counts a late row. Returns false, so that it does not reach the operators.
+   *
+   * @param place the partition of the rows and the number of the late row there, as Spark's monotonically_increasing_id has
+   *     them: the same in each job of a foreachBatch, whatever task has the partition
+   */
+  public boolean late(long time, long place) {
+    rows().add(LateRows.counted(place >> COUNT_BITS, (place & ((1L << COUNT_BITS) - 1)) + 1));
     return false;
   }
 
-  /** Keeps a late row, by its number in its task. */
-  public boolean late(long time, InternalRow row) {
+  /** Keeps a late row, by its place. */
+  public boolean late(long time, InternalRow row, long place) {
     LateRows rows = rows();
     if (copy == null) {
       copy = UnsafeProjection.create(kept);
     }
-    rows.add(LateRows.row(TaskContext.getPartitionId() + "/" + ++count, copy.apply(row)));
+    rows.add(LateRows.row(Long.toString(place), copy.apply(row)));
     return false;
   }
 

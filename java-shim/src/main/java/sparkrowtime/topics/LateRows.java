@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.util.AccumulatorV2;
 
 /**
- * The late rows of a batch, by their place: topic, partition and offset, or the task that has counted them. Tasks add to
+ * The late rows of a batch, by their place: topic, partition and offset, or a partition of the rows and a number. Tasks add to
  * it, and Spark merges what successful tasks have added. A task, or a job of a foreachBatch, that runs again adds the
  * same rows, which count once. While a task adds rows, its executor sends those that it has to the driver every ten
  * seconds, in another thread.
@@ -29,9 +29,9 @@ public final class LateRows extends AccumulatorV2<LateRows.Late, Map<String, Lat
     return new Late(place, row.copy().getBytes(), 1);
   }
 
-  /** So many late rows of one task up to now. */
-  public static Late counted(int partition, long count) {
-    return new Late(Integer.toString(partition), null, count);
+  /** So many late rows of one partition up to now. */
+  public static Late counted(long partition, long count) {
+    return new Late(Long.toString(partition), null, count);
   }
 
   /** How many rows these are. */
@@ -58,12 +58,17 @@ public final class LateRows extends AccumulatorV2<LateRows.Late, Map<String, Lat
 
   @Override
   public void add(Late late) {
-    rows.put(late.place(), late);
+    rows.merge(late.place(), late, LateRows::more);
   }
 
   @Override
   public void merge(AccumulatorV2<Late, Map<String, Late>> other) {
-    rows.putAll(other.value());
+    other.value().values().forEach(this::add);
+  }
+
+  /** A job that ends early counts a part of a partition's late rows. */
+  private static Late more(Late one, Late other) {
+    return other.count() >= one.count() ? other : one;
   }
 
   @Override
