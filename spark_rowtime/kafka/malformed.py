@@ -55,11 +55,12 @@ class MalformedMessages:
             self._there = _stored_messages(self._path, *place[:2]) if self._there is None else self._there
             if identity in self._there:
                 return
-            self._there.add(identity)
         sent = None if stamp_micros is None else from_micros(stamp_micros)
         self._sink.sendRow((self._now(), *place, cause, sent, message.key(), message.value()))
         self._next = max(self._next, message.offset() + 1)
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
+        if self._there is not None:
+            self._there.add(identity)
 
     def _now(self) -> datetime:
         """The time, or the stream's bound, if another host whose clock is ahead has raised that: no message is late."""

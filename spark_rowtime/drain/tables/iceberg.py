@@ -217,15 +217,9 @@ class AskingCatalog:
     def _with_names_kept(self, name: Any, updates: tuple[Any, ...]) -> tuple[Any, ...]:
         if not any(update.action == _REMOVAL for update in updates):
             return updates
-        named = {ref.snapshot_id for ref in self._catalog.load_table(name).metadata.refs.values()}
-        found = []
-        for update in updates:
-            ids = [] if update.action != _REMOVAL else [one for one in update.snapshot_ids if one not in named]
-            if update.action != _REMOVAL:
-                found.append(update)
-            elif ids:
-                found.append(update.model_copy(update={"snapshot_ids": ids}))
-        return tuple(found)
+        with loading(self._target):
+            named = {ref.snapshot_id for ref in self._catalog.load_table(name).metadata.refs.values()}
+        return tuple(without for update in updates if (without := _without(update, named)) is not None)
 
     def _found(self, name: Any, snapshot: int | None) -> Any:
         """The answer to a commit, if the table has its snapshot."""
@@ -235,6 +229,14 @@ class AskingCatalog:
         if snapshot is None or now.metadata.snapshot_by_id(snapshot) is None:
             return None
         return CommitTableResponse(**{"metadata": now.metadata, "metadata-location": now.metadata_location})
+
+
+def _without(update: Any, named: set[int]) -> Any:
+    """An update that removes no snapshot with a name; None if it removes none then."""
+    if update.action != _REMOVAL:
+        return update
+    left = [one for one in update.snapshot_ids if one not in named]
+    return update.model_copy(update={"snapshot_ids": left}) if left else None
 
 
 def _added(updates: tuple[Any, ...]) -> int | None:
