@@ -13,14 +13,8 @@ have() {
     [ "${runtime:-0}" -ge 17 ]
 }
 have && exit 0
-if [ "$(id -u)" = 0 ] && [ -z "${JAVA_HOME:-}" ] && command -v apt-get >/dev/null 2>&1; then
-    echo "There is no JDK 17 or later: Debian's is installed, a minute or two." >&2
-    export DEBIAN_FRONTEND=noninteractive
-    timeout 120 apt-get update -qq >/dev/null 2>&1
-    for version in 17 21; do # newer systems have the second alone
-        timeout 300 apt-get install -y -qq --no-install-recommends "openjdk-$version-jdk-headless" >/dev/null 2>&1
-        have && exit 0
-    done
-fi
+for version in 17 21; do # newer systems have the second alone
+    [ -z "${JAVA_HOME:-}" ] && "$(dirname "$0")/apt-install.sh" "openjdk-$version-jdk-headless" && have && exit 0
+done
 echo "spark-rowtime needs a JDK 17 or later.$found sudo apt-get install openjdk-17-jdk-headless (openjdk-21-jdk-headless where that is not there, brew install openjdk@17), then run this again." >&2
 exit 1

@@ -3,9 +3,6 @@
 # with PySpark. Without the jars the tests with Kafka are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if ! command -v mvn >/dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    export DEBIAN_FRONTEND=noninteractive
-    { timeout 120 apt-get update -qq && timeout 300 apt-get install -y -qq --no-install-recommends maven; } >/dev/null 2>&1 || true
-fi
+command -v mvn >/dev/null 2>&1 || scripts/apt-install.sh maven || true
 limit=$(command -v timeout || true) # macOS has none
 PYTHONDONTWRITEBYTECODE=1 ${limit:+"$limit" 600} "$1" -m tests.kafka.jars >/dev/null || true

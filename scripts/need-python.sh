@@ -14,9 +14,7 @@ for python in "${PYTHON:-python3}" python3.13 python3.12 python3.11; do
         problem="$(command -v "$python") has no module venv: sudo apt-get install python$version-venv, then run this again."
     fi
 done
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && [ -z "${TRIED_APT:-}" ]; then
-    export DEBIAN_FRONTEND=noninteractive
-    { timeout 120 apt-get update -qq && timeout 300 apt-get install -y -qq python3-venv; } >/dev/null 2>&1
+if [ -z "${TRIED_APT:-}" ] && "$(dirname "$0")/apt-install.sh" python3-venv; then
     TRIED_APT=1 exec "$0"
 fi
 echo "spark-rowtime needs Python 3.11 or later. $problem" >&2

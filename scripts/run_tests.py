@@ -152,8 +152,7 @@ def _of_night() -> list[Job]:
 
 def asking() -> list[str]:
     """The files with tests that run where a variable asks for them."""
-    paths = (ROOT / "tests").rglob("test_*.py")
-    return sorted(str(path.relative_to(ROOT)) for path in paths if ASKS.search(path.read_text()))
+    return _files_with(ASKS)
 
 
 def main(kind: str, *names: str) -> int:
@@ -211,10 +210,13 @@ def _smoke(kind: str, version: str, *where: str) -> Job:
 
 def _with_mark(mark: str, where: str = "test_*.py") -> list[str]:
     """The files with such tests, since pytest takes ten seconds to look through all; those of law 7 in a warm JVM."""
-    tests = (path for path in (ROOT / "tests").rglob(where) if path.parent.name != "lakehouse")
-    return sorted(
-        (str(path.relative_to(ROOT)) for path in tests if f"pytest.mark.{mark}" in path.read_text()), reverse=True
-    )
+    marked = _files_with(re.compile(rf"pytest\.mark\.{mark}"), where)
+    return [name for name in reversed(marked) if not name.startswith("tests/lakehouse/")]
+
+
+def _files_with(text: re.Pattern[str], where: str = "test_*.py") -> list[str]:
+    paths = (ROOT / "tests").rglob(where)
+    return sorted(str(path.relative_to(ROOT)) for path in paths if text.search(path.read_text()))
 
 
 def _tables(kind: str, name: str, version: str, *selected: str) -> Job:

@@ -49,18 +49,17 @@ class MalformedMessages:
     def keep(self, message: Any, cause: str) -> None:
         """Stores a message, unless it is there."""
         stamp, place = message.timestamp()[1] * 1000, (message.topic(), message.partition(), message.offset())
-        stamp_micros = stamp if LEAST <= stamp <= LARGEST else None
-        identity = _identity(message.offset(), stamp_micros, message.key(), message.value())
+        sent = stamp if LEAST <= stamp <= LARGEST else None
+        what = (message.offset(), sent, message.key(), message.value())
         if message.offset() < self._next:
             self._there = _stored_messages(self._path, *place[:2]) if self._there is None else self._there
-            if identity in self._there:
+            if _identity(*what) in self._there:
                 return
-        sent = None if stamp_micros is None else from_micros(stamp_micros)
-        self._sink.sendRow((self._now(), *place, cause, sent, message.key(), message.value()))
+        self._sink.sendRow((self._now(), *place, cause, None if sent is None else from_micros(sent), *what[2:]))
         self._next = max(self._next, message.offset() + 1)
         self._sink.flush(checkpoint=Checkpoint(self._topic_id, self._next).text())
         if self._there is not None:
-            self._there.add(identity)
+            self._there.add(_identity(*what))
 
     def _now(self) -> datetime:
         """The time, or the stream's bound, if another host whose clock is ahead has raised that: no message is late."""

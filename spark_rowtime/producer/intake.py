@@ -134,7 +134,7 @@ class Intake:
         """Does the same for Arrow data."""
         for _, name in self._zoned if self._local is not None else ():
             at = rows.schema.get_field_index(name)
-            if at < 0 or not is_naive(kind := _plain(rows.schema.field(at).type)):
+            if at < 0 or not is_naive(kind := _value_type(rows.schema.field(at).type)):
                 continue
             try:
                 rows = rows.set_column(at, name, self._local.column(rows.column(at).cast(kind)))  # type: ignore[union-attr]
@@ -248,6 +248,6 @@ def _is_flat(kind: pa.DataType) -> bool:
     return bool(numbers) or kind in (pa.string(), pa.binary())
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values, also of a column that has them in a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -76,7 +76,9 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
     if not events and (raised or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
     if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
-        behind = None if commit.behind is None else CutBound(0, commit.behind)
+        behind = (
+            None if commit.behind is None else CutBound(0, commit.behind)
+        )  # it is no bound: its floor counts for nothing
         events.append((Idled(commit.producer), None, behind))
     return Landing(tuple(events), bool(trains) or raised)
 

@@ -137,8 +137,10 @@ def test_a_delta_log_that_may_have_dropped_the_note_of_a_drain_is_refused(orders
     """Spark drops it from a checkpoint after ``delta.setTransactionRetentionDuration``."""
     from deltalake import DeltaTable, write_deltalake
 
+    from spark_rowtime.types.schema import stream_schema
+
     path = f"{orders.folder}/delta"
-    rows = pa.table({"rowtime": [], "n": []}).cast(stream_schema_of(orders))
+    rows = pa.table({"rowtime": [], "n": []}).cast(stream_schema(SCHEMA))
     DeltaTable.create(path, rows.schema, configuration={"delta.setTransactionRetentionDuration": "interval 1 day"})
     for _ in range(2):
         write_deltalake(path, rows, mode="append")
@@ -331,11 +333,13 @@ def test_a_state_of_folders_that_may_not_be_read_is_said(orders: Lake) -> None:
         rt.readTableBound(orders.target("parquet"))
 
 
-def stream_schema_of(orders: Lake) -> pa.Schema:
-    from spark_rowtime.types.schema import stream_schema
+def configure_catalog(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> None:
+    """A catalog with the name ``other``."""
+    from pyiceberg.utils.config import Config
 
-    assert orders.stream
-    return stream_schema(SCHEMA)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__OTHER__{name}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
 
 
 @pytest.mark.parametrize(
@@ -352,11 +356,7 @@ def stream_schema_of(orders: Lake) -> pa.Schema:
 def test_a_catalog_that_is_away_is_told_from_one_that_is_configured_wrongly(
     orders: Lake, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], error: type[Exception]
 ) -> None:
-    from pyiceberg.utils.config import Config
-
-    for name, value in settings.items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__OTHER__{name}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    configure_catalog(monkeypatch, settings)
     with pytest.raises(error, match=r"iceberg:other\.shop\.orders cannot be (opened|read)"):
         rt.readTableBound("iceberg:other.shop.orders")
 
@@ -373,11 +373,7 @@ def test_a_catalog_that_is_away_is_told_from_one_that_is_configured_wrongly(
 def test_no_error_of_a_catalog_has_a_part_of_a_secret(
     orders: Lake, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
 ) -> None:
-    from pyiceberg.utils.config import Config
-
-    for name, value in settings.items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__OTHER__{name}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+    configure_catalog(monkeypatch, settings)
     with pytest.raises(rt.InvalidOptionError, match="cannot be opened") as refused:
         rt.readTableBound("iceberg:other.shop.orders")
     shown = "".join(traceback.format_exception(refused.value))
