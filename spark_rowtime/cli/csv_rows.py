@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from spark_rowtime.cli.csv_types import kept_types, unsure
+from spark_rowtime.cli.csv_types import kept_types, require_finite, unsure
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
 from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.local_time import LocalTime, is_naive
@@ -60,6 +61,7 @@ class CsvRows:
         with self._errors(), self._open(self._types) as reader:
             for batch in map(self._placed, reader):
                 self._check(batch.column(self.rowtime))
+                self._check_infinite(batch)
                 yield self._project(batch, schema)
 
     def bad_line(self, column: str, fits: Callable[[str], object]) -> str | None:
@@ -188,6 +190,32 @@ class CsvRows:
             check_rowtimes(times.cast(TIMESTAMP, safe=False))
         except SchemaMismatchError as error:
             raise self._bad_rowtime(str(error)) from None
+
+    def _check_infinite(self, batch: pa.RecordBatch) -> None:
+        """Looks at the texts of a column that has infinite numbers, once in the file: some say a finite one."""
+        for field in batch.schema:
+            if not pa.types.is_floating(field.type) or field.name in self._checked_columns:
+                continue
+            if pc.any(pc.is_inf(batch.column(field.name))).as_py():
+                self._checked_columns.add(field.name)
+                self._require_finite(field)
+
+    @cached_property
+    def _checked_columns(self) -> set[str]:
+        return set()
+
+    def _require_finite(self, field: pa.Field) -> None:
+        def fits(text: str) -> None:
+            if text not in self.nulls:
+                require_finite(field.type, text)
+
+        if line := self.bad_line(field.name, fits):
+            raise SchemaMismatchError(
+                f"{self.file}: column {field.name!r}: {line}. Nothing was sent. Correct the number, or send to a "
+                "stream whose column is wider.",
+                file=str(self.file),
+                column=field.name,
+            )
 
     def _check_columns(self, have: list[str], stream: pa.Schema) -> None:
         missing = sorted(set(stream.names) - set(have) - set(added_names(stream)))

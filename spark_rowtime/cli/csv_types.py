@@ -2,9 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
+from math import inf
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from spark_rowtime.types.values import LARGEST_FLOAT
 
 _SPACES = r"[ \t]*"
 _WHOLE = rf"^{_SPACES}(0|-?[1-9][0-9]*){_SPACES}$"
@@ -53,6 +56,13 @@ def keeps(kind: pa.DataType, texts: pa.Array) -> bool:
         return True
     long = texts.filter(pc.greater(pc.utf8_length(texts), _SAFE_DIGITS)) if kind == pa.int64() else _long(texts)
     return all(map(_is_bigint if kind == pa.int64() else _is_double, long.to_pylist()))
+
+
+def require_finite(kind: pa.DataType, text: str) -> None:
+    """Raises ValueError if a text says a number beyond the type, FLOAT or DOUBLE: Arrow reads it as an infinite one."""
+    name, least_beyond = ("FLOAT", LARGEST_FLOAT) if pa.types.is_float32(kind) else ("DOUBLE", inf)
+    if any(map(str.isdigit, text)) and abs(float(text)) >= least_beyond:
+        raise ValueError(f"it is beyond the largest {name}")
 
 
 def _candidates(kind: pa.DataType) -> list[pa.DataType]:

@@ -76,15 +76,21 @@ class Progress:
 
     def _leads(self, path: str, above: tuple[str, ...]) -> bool:
         """Whether the stream at ``path`` has the token, or is written by a query that such a stream leads to."""
-        try:
-            with open_store(path) as store:
-                stream, ancestors = StreamState.of(store.snapshot()), store.ancestors
-        except RowtimeError:
-            return False
-        if stream.stream == self.token.stream or self.token.stream in ancestors:
-            return True
-        sources = [self._reached(source) for status in stream.queries for source in status.sources]
-        return any(source and source not in above and self._leads(source, (*above, path)) for source in sources)
+        left, seen = [path], {*above}
+        while left:
+            if (here := left.pop()) in seen:
+                continue
+            seen.add(here)
+            try:
+                with open_store(here) as store:
+                    stream, ancestors = StreamState.of(store.snapshot()), store.ancestors
+            except RowtimeError:
+                continue
+            if stream.stream == self.token.stream or self.token.stream in ancestors:
+                return True
+            sources = [self._reached(source) for status in stream.queries for source in status.sources]
+            left += [source for source in sources if source is not None]
+        return False
 
     def _reached(self, source: QuerySource) -> str | None:
         """The path at which a source is opened; None if it is no stream, or beyond ``reach``."""

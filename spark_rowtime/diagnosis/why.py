@@ -175,13 +175,15 @@ def latest_time(stream: StreamState, reach: Reach, *, of_output: bool = True) ->
     are followed.
     """
     found: list[int] = []
-    left, seen = [stream], {stream.stream}
+    left, seen, tried = [stream], {stream.stream}, set[str | None]()
     while left:
         here = left.pop()
         if here.latest_time is not None and (here.is_fed or not here.queries):
             found.append(here.latest_time)
         for path in _sources(here) if of_output else []:
-            state = _opened(reach.path_of(path))
+            place = reach.path_of(path)
+            state = None if place in tried else _opened(place)
+            tried.add(place)
             if state is not None and state.stream not in seen:
                 seen.add(state.stream)
                 left.append(state)

@@ -16,6 +16,9 @@ REPORT_SECONDS = 10.0
 GONE_MICROS = 30_000_000
 """A query that has not reported for this many microseconds is gone: its process has ended without saying so."""
 
+MOST_SOURCES = 1_000
+"""No query reads more streams; each one that a status names costs its reader a look."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuerySource:
@@ -128,7 +131,7 @@ class QueryStatus:
             given.text("name"),
             given.text("run") or "",
             given.whole("batch"),
-            tuple(_source(source) for source in given.parts("sources")),
+            _sources(given.parts("sources")),
             tuple(_operator(operator) for operator in given.parts("operators")),
             {} if output is None else output.all(Stranger.time),
             {} if lost is None else lost.all(Stranger.text),
@@ -143,6 +146,12 @@ def _required(text: str | None) -> str:
     if not text:
         raise ValueError("a name is missing")
     return text
+
+
+def _sources(given: list[Stranger]) -> tuple[QuerySource, ...]:
+    if len(given) > MOST_SOURCES:
+        raise ValueError("too many sources")
+    return tuple(map(_source, given))
 
 
 def _source(given: Stranger) -> QuerySource:

@@ -80,8 +80,6 @@ def _plain(kind: pa.DataType) -> frozenset[type]:
         some |= {float, int}
     elif types.is_decimal(kind):
         some |= {Decimal, int}
-    elif types.is_timestamp(kind):
-        some.add(datetime)
     else:
         exact = {pa.bool_(): bool, pa.string(): str, pa.binary(): bytes, pa.date32(): date}
         some |= {exact[kind]} if kind in exact else set()

@@ -1,5 +1,6 @@
 """Tokens: wait returns when what was flushed is in the results of a stream, by the statuses of the queries between."""
 
+import itertools
 import json
 import pickle
 import uuid
@@ -12,7 +13,9 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.diagnosis.progress import Progress
 from spark_rowtime.diagnosis.reach import Within
+from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store import open_store
+from spark_rowtime.store.query_status import MOST_SOURCES
 from spark_rowtime.store.token import FlushMark, parse
 from spark_rowtime.types.timestamps import END, to_micros
 from tests.store.streams import Writer
@@ -161,6 +164,32 @@ def test_a_stream_to_which_no_query_leads() -> None:
     token = flushed(new_stream())
     with pytest.raises(rt.WaitTimeoutError, match="No query that leads there has reported yet"):
         rt.wait(token, new_stream(), timeout="0 s")
+
+
+def test_each_stream_is_looked_at_once_however_many_queries_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, layers = new_stream(), [[new_stream(), new_stream()] for _ in range(7)]
+    token, out, looks = flushed(source), new_stream(), list[str]()
+    for reads, writes in itertools.pairwise([[source], *layers, [out]]):
+        for one, other in itertools.product(reads, writes):
+            Query(one, other, f"{one[-4:]}-{other[-4:]}").batch()
+    opened = "spark_rowtime.diagnosis.progress.open_store"
+    monkeypatch.setattr(opened, lambda path: looks.append(path) or open_store(path))
+    assert Progress(parse(token), Within(out, ()))._leads(out, ())
+    looks.clear()
+    assert not Progress(parse(flushed(new_stream())), Within(out, ()))._leads(out, ())
+    assert len(looks) == len(set(looks)) <= 16
+
+
+def test_a_status_with_more_sources_than_a_query_has_is_not_followed() -> None:
+    path, out = new_stream(), new_stream()
+    token = flushed(path)
+    found = [{"path": f"memory://{n}", "position": {}} for n in range(MOST_SOURCES)]
+    Query(path, out).batch(sources=found)
+    assert len(StreamState.of(open_store(out).snapshot()).queries[0].sources) == MOST_SOURCES
+    Query(path, out).batch(sources=[*found, *found[:1]])
+    assert not StreamState.of(open_store(out).snapshot()).queries
+    with pytest.raises(rt.WaitTimeoutError, match="No query that leads there has reported yet"):
+        rt.wait(token, out, timeout="1 ms")
 
 
 def test_the_command_has_an_exit_status_for_each_end() -> None:

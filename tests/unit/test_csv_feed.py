@@ -300,6 +300,25 @@ def test_a_stream_that_is_there_decides_the_types(tmp_path: Path, stream: str) -
         _ = CsvRows(file, "time", ["mag"], stream=schema).schema
 
 
+@pytest.mark.parametrize(("kind", "good", "bad"), [("FLOAT", "-3.4e38", "1e300"), ("DOUBLE", "1e308", "-1e999")])
+def test_a_number_beyond_its_column_does_not_become_an_infinite_one(
+    tmp_path: Path, stream: str, kind: str, good: str, bad: str
+) -> None:
+    rt.createStream(stream, f"rowtime TIMESTAMP NOT NULL, x {kind}")
+    schema = rt.describeStream(stream).schema
+
+    def rows(*texts: str) -> list[float]:
+        text = "".join(f"2025-05-06T10:00Z,{one}\n" for one in texts)
+        read = CsvRows(write(tmp_path, "rowtime,x\n" + text), "rowtime", nulls=("", "n1"), stream=schema)
+        return [x for batch in read.batches() for x in batch.column("x").to_pylist()]
+
+    assert rows("inf", "-Infinity", "n1", good)[:3] == [float("inf"), float("-inf"), None]
+    with pytest.raises(
+        rt.SchemaMismatchError, match=f"column 'x': line 3 has '{bad}' .it is beyond the largest {kind}"
+    ):
+        rows("inf", bad)
+
+
 def test_a_column_of_keys_names_no_producers(tmp_path: Path, stream: str) -> None:
     file = write(tmp_path, "time,id\n" + "".join(f"2025-05-06T10:00:00Z,{n}\n" for n in range(1001)))
     with pytest.raises(rt.InvalidOptionError, match="more than 1000 different values"):

@@ -1,6 +1,6 @@
 """The schema of a stream, the rules of its rowtime, and rows of it as Arrow."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pyarrow as pa
@@ -187,6 +187,15 @@ def test_no_fraction_is_cut_off(kind, good, bad):
     assert rows_to_batch([(when("10:00"), good), (when("10:00"), None)], schema).num_rows == 2
     with pytest.raises(SchemaMismatchError, match=r"Row 1: v=.*not a whole number"):
         rows_to_batch([(when("10:00"), good), (when("10:00"), bad)], schema)
+
+
+def test_a_time_whose_offset_has_microseconds_keeps_them():
+    """As timezone(datetime.now() - datetime.utcnow()) has them; Arrow itself cuts the offset to seconds."""
+    schema = stream_schema("rowtime TIMESTAMP, at TIMESTAMP, local TIMESTAMP_NTZ, all ARRAY<TIMESTAMP>")
+    odd = datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=1, microseconds=-5)))
+    at = datetime(2026, 1, 1, 0, 0, 0, 5, UTC)
+    [row] = rows_to_batch([(odd, odd, odd, [odd])], schema).to_pylist()
+    assert row == {"rowtime": at, "at": at, "local": at.replace(tzinfo=None), "all": [at]}
 
 
 def test_whole_numbers_in_a_double():
