@@ -1,10 +1,11 @@
 """Progress: how far what was flushed into one stream has come on its way to another one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_state import StreamState
-from spark_rowtime.errors import InvalidOptionError, RowtimeError
+from spark_rowtime.errors import DataLostError, InvalidOptionError, RowtimeError
 from spark_rowtime.store import open_store
 from spark_rowtime.store.query_status import QuerySource, QueryStatus
 from spark_rowtime.store.token import FlushMark
@@ -30,6 +31,8 @@ class Pending:
 class Progress:
     """Follows one token. What has once been reached stays reached, whatever is sent later.
 
+    Law (*copies*): a copy that was made before the token has nothing of it, and never will: DataLostError.
+
     ``marks``: for each stream that has the results, by its path, up to where they lie. ``pending``: the query that the
     last look found to be waited for.
     """
@@ -50,10 +53,15 @@ class Progress:
             return self.marks[path]
         with open_store(path) as store:
             stream, ancestors = StreamState.of(store.snapshot(), path), store.ancestors
-        if stream.stream == self.token.stream or self.token.stream in ancestors:
-            mark: FlushMark | None = self.token
-        else:
+        last = self._last_of_token(stream, ancestors)
+        if last is None:
             mark = self._through_queries(stream, above)
+        elif self.token.seq <= last:
+            mark = self.token
+        elif stream.stream == self.token.stream:  # this place has not come as far yet
+            mark = None
+        else:
+            raise _left_out(path, self.token, last)
         if mark is not None:
             self.marks[path] = mark
         return mark
@@ -86,11 +94,15 @@ class Progress:
                     stream, ancestors = StreamState.of(store.snapshot()), store.ancestors
             except RowtimeError:
                 continue
-            if stream.stream == self.token.stream or self.token.stream in ancestors:
+            if self._last_of_token(stream, ancestors) is not None:
                 return True
             sources = [self._reached(source) for status in stream.queries for source in status.sources]
             left += [source for source in sources if source is not None]
         return False
+
+    def _last_of_token(self, stream: StreamState, ancestors: Mapping[str, int]) -> int | None:
+        """The last event that a stream has of the one that the token is of; None if it is no copy of that."""
+        return stream.seq if stream.stream == self.token.stream else ancestors.get(self.token.stream)
 
     def _reached(self, source: QuerySource) -> str | None:
         """The path at which a source is opened; None if it is no stream, or beyond ``reach``."""
@@ -113,6 +125,16 @@ class Progress:
             self.pending = Pending(status, stream.path, out)
             return None
         return FlushMark(stream.stream, stream.seq, out + _shift(status, source))
+
+
+def _left_out(path: str, token: FlushMark, last: int) -> DataLostError:
+    return DataLostError(
+        f"What was flushed up to event {token.seq} will not come: the stream at {path} is a copy that has its "
+        f"events up to {last}. Send it again, or bring the newer stream back.",
+        path=path,
+        asked=token.seq,
+        last=last,
+    )
 
 
 def _is_complete(status: QueryStatus, time: int) -> bool:

@@ -35,6 +35,7 @@ def wait(token: str, path: str, *, timeout: str | timedelta | None = None, withi
     Raises:
         WaitTimeoutError: It is not there after ``timeout``; the error says who holds it.
         StreamNotFoundError: There is no stream at ``path``.
+        DataLostError: A stream on the way is a copy that ends before the token.
         InvalidOptionError: ``token`` is no token, or a query between keeps rows and nothing says for how long.
 
     Example:

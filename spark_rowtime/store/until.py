@@ -106,6 +106,7 @@ class Until(History):
         return replace(
             now,
             head=self._end,
+            ancestors={stream: min(seq, self._end.seq) for stream, seq in now.ancestors.items()},
             records=records,
             readers=tuple(map(self._former_reader, now.readers)),
             statuses=tuple(one for one in now.statuses if one.name in self._known),

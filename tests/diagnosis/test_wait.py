@@ -91,6 +91,27 @@ def test_it_is_at_once_in_its_own_stream_and_in_a_copy() -> None:
     rt.wait(token, copy, timeout="0 s")
 
 
+def test_a_copy_that_ends_before_it_will_never_have_it() -> None:
+    path, copy, out = new_stream(), f"memory://{uuid.uuid4()}", new_stream()
+    flushed(path)
+    rt.copyStream(path, copy)
+    token = flushed(path)
+    with pytest.raises(rt.DataLostError, match=r"a copy that has its events up to \d+"):
+        rt.wait(token, copy, timeout="0 s")
+    Query(copy, out).batch()
+    with pytest.raises(rt.DataLostError, match=f"the stream at {copy} is a copy"):
+        rt.wait(token, out, timeout="0 s")
+
+
+def test_where_its_own_stream_has_not_come_as_far_it_waits() -> None:
+    """A standby of a database, or the files of an older backup."""
+    path = new_stream()
+    flushed(path)
+    mark = parse(flushed(path))
+    with pytest.raises(rt.WaitTimeoutError):
+        rt.wait(mark._replace(seq=mark.seq + 100).token(), path, timeout="0 s")
+
+
 def test_a_query_without_operators_must_have_read_it() -> None:
     path, out = new_stream(), new_stream()
     query = Query(path, out)

@@ -422,6 +422,25 @@ def test_events_of_bounds_that_were_folded_go_too(new_stream: NewStream, monkeyp
     assert store.gc(age=0).rows == 1
 
 
+def test_where_only_the_first_event_may_go_nothing_does(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that was abandoned just after its start keeps all the others. No commit waits for it."""
+    monkeypatch.setattr(cut_folding, "FOLD_EVENTS", 10)
+    monkeypatch.setattr(cut_folding, "FOLD_AGE_MICROS", -1)
+    monkeypatch.setattr(cut_folding, "KEPT_MICROS", -1)
+    store = new_stream()()
+    store.gc()
+    writer = Writer(store, "a", declaration=ANY_ORDER)
+    writer.promise((1, cut(1)))
+    store.keep("query", Position(1, None, None), READS_TOPIC)
+    for number in range(2, 30):
+        writer.promise((number, cut(number)))
+    assert store.head().floor == at(29)
+    store.keep("query", Position(20, None, None), READS_TOPIC)
+    for number in range(30, 40):
+        writer.promise((number, cut(number)))
+    wait_for(lambda: store.horizon().seq == 20, "the events that the query has read to be removed")
+
+
 def test_who_has_read_cuts_in_part_does_not_go_on_with_what_they_became(new_stream: NewStream) -> None:
     """Its bound would fall. A registered query never gets there; a reader that begins reads again."""
     store = new_stream()()

@@ -76,6 +76,20 @@ def test_a_bound_of_the_far_future_is_left_out(new_stream: NewStream, copied: An
     assert (read(copy), copy.head().floor) == ([1, 2, 3, 5, 6, 7], at(5))
 
 
+def test_a_copy_of_a_copy_has_no_more_of_the_first_than_itself(
+    new_stream: NewStream, copied: Any, tmp_path: Path
+) -> None:
+    """Or a position in the first one, beyond the limit, would be one among the new rows."""
+    store = new_stream()()
+    writer = Writer(store, "a")
+    for number in range(1, 9):
+        writer.send([number], floor=number)
+    second, _ = copied(store, NOW)
+    third = beside(second.path, tmp_path / "third")
+    copy_store(second.path, third, until=Limit(seq=4))
+    assert dict(open_store(third).ancestors) == {store.stream: 4, second.stream: 4}
+
+
 def test_a_row_of_the_far_future_is_left_out(new_stream: NewStream, copied: Any) -> None:
     store = new_stream()()
     writer = Writer(store, "a")

@@ -13,7 +13,7 @@ from spark_rowtime.store.cut_folding import fold_due, passed, reached_by_all
 from spark_rowtime.store.local import cuts, producers, readers
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
-from spark_rowtime.store.local.log import Log
+from spark_rowtime.store.local.log import Log, ends
 from spark_rowtime.store.local.removal import (
     PORTION_EVENTS,
     Limits,
@@ -104,14 +104,15 @@ class Collector:
 
     def _forget_bounds(self) -> None:
         """Removes the events of bounds with which the log begins, where their cuts were folded a day ago."""
-        last = 1
-        while last:
+        more = True
+        while more:
             with self._transaction():
                 now = self._uptime()
                 before, known = now - cut_folding.KEPT_MICROS, readers.waited_for(self._catalog, now)
                 upto = reached_by_all(known, passed(known))
                 last = last_bound(self._catalog, self._log.horizon().seq, upto, before)
-                if last:
+                more = last > ends(self._catalog)[0]  # the last one that goes stays as the beginning of the log
+                if more:
                     remove_events(self._catalog, last)
 
     def after_bounds(self, last: int, bounds: int) -> None:
