@@ -62,6 +62,8 @@ class Outbox:
         self._rejected: list[Rejected] = []
         self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
+        self._late: tuple[Rejected, ...] = ()
+        """The rows that the store has rejected in a commit whose answer came late, to be returned by the next one."""
         self._seq: int | None = None
         self._largest: int | None = None
         self.checkpoint = info.checkpoint
@@ -78,7 +80,7 @@ class Outbox:
     def pending(self) -> bool:
         """Whether there is anything to commit."""
         said = self.floors.pending or self._touches != self._committed_touches
-        return said or bool(self.count or self._rejected)
+        return said or bool(self.count or self._rejected or self._late)
 
     @property
     def count(self) -> int:
@@ -179,7 +181,7 @@ class Outbox:
         ``idle``: the stream does not wait for the producer until its next commit. ``behind``: the cut behind its last
         messages, with ``idle``.
         """
-        late = self._landed_before()
+        self._settle()
         self._roll()
         trains = self._staging.stage(self._batches)
         self._attempt = Attempt(
@@ -205,7 +207,8 @@ class Outbox:
         self._seq = receipt.seq
         self.committed_at, self.failing = now, False
         self.floors.learn(receipt.floor)
-        return late + receipt.rejected
+        late, self._late = self._late + receipt.rejected, ()
+        return late
 
     def _sent(self, commit: Commit) -> Receipt:
         try:
@@ -215,19 +218,16 @@ class Outbox:
                 self._staging.forget()
             raise
 
-    def _landed_before(self) -> tuple[Rejected, ...]:
-        """Checks whether a commit that raised has landed nevertheless; returns the rows of it that the store rejected.
-
-        If it has landed, no other commit could land under its number.
-        """
+    def _settle(self) -> None:
+        """Checks whether a commit that raised has landed nevertheless: no other one could land under its number."""
         attempt = self._attempt
         stored = self._store.producer(self.producer) if attempt else None
         if attempt is None or stored is None or stored.number < attempt.commit.number:
-            return ()
+            return
         receipt = self._store.commit(attempt.commit)  # repeating it changes nothing
         self._landed(attempt)
         self._seq = receipt.seq
-        return receipt.rejected
+        self._late += receipt.rejected
 
     def _landed(self, attempt: "Attempt") -> None:
         commit = attempt.commit
@@ -252,7 +252,9 @@ class Outbox:
         return FlushMark(self._store.stream, seq, self._largest)
 
     def drop(self) -> None:
-        """Drops the rows and bounds that were not committed; rejections stay."""
+        """Drops the rows and bounds that were not committed; rejections stay, and are committed behind what landed."""
+        if self._rejected:
+            self._settle()
         self.rows.clear()
         self._batches, self._count = [], 0
         self._staging.forget()

@@ -42,11 +42,14 @@ def everything(path):
 
 
 class FailingStore(MemoryStore):
-    """A store that cannot be written while ``down``."""
+    """A store that cannot be written while ``down``. While ``mute`` it is written, but its answers are lost."""
 
-    down = False
+    down = mute = False
 
     def commit(self, commit):
         if self.down:
             raise rt.StoreUnavailableError("the disk is full")
-        return super().commit(commit)
+        receipt = super().commit(commit)
+        if self.mute:
+            raise rt.StoreUnavailableError("the connection was lost")
+        return receipt

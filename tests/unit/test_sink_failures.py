@@ -5,10 +5,11 @@ import signal
 import threading
 
 import pytest
-from sink_support import counts, producer, tickers
+from sink_support import LINGER, counts, producer, tickers
 from unit_support import HOUR, accepted, new_sink, row, rows, when
 
 import spark_rowtime as rt
+from spark_rowtime.store import open_store
 
 
 def test_a_call_that_raises_has_taken_nothing(path, failing):
@@ -38,6 +39,51 @@ def test_flush_raises_itself_and_may_be_repeated(path, failing, clock):
     sink.flush(checkpoint="1")
     assert accepted(path) == ["10:00", "10:01"]
     assert sink.checkpoint == "1"
+
+
+def fail(why):
+    raise rt.StoreUnavailableError(why)
+
+
+def test_a_late_row_is_told_also_where_the_answer_is_lost_and_the_next_commit_fails(path, failing, clock, monkeypatch):
+    sink = new_sink(path, "P", now=clock, linger=LINGER)
+    other = new_sink(path, "Q", now=clock)
+    sink.flush(checkpoint="0")
+    sink.sendRow(row("10:00"))
+    open_store(path).detach("P")
+    other.sendRowtimeBound(when("11:00"))
+    failing.mute = True
+    with pytest.raises(rt.StoreUnavailableError, match="connection was lost"):
+        sink.flush()
+    failing.mute = False
+    landed, commit = failing.producer("P").number, failing.commit
+    with monkeypatch.context() as full:
+        full.setattr(failing, "commit", lambda one: commit(one) if one.number == landed else fail("the disk is full"))
+        with pytest.raises(rt.StoreUnavailableError, match="disk is full"):
+            sink.flush(checkpoint="1")
+    sink.flush()
+    assert counts(path, "P") == (0, 1)
+    with pytest.raises(rt.LateRowError, match="became late before their commit"):
+        sink.flush()
+
+
+@pytest.mark.parametrize("order", [{"kSort": 2}, {"inOrderPer": "ticker"}])
+def test_abandoning_after_a_lost_answer_keeps_the_order_that_has_landed(path, failing, clock, order):
+    """Or a later sink would take rows that what has landed excludes."""
+    sink = new_sink(path, "P", now=clock, linger=LINGER, order=order, onLate="reject")
+    sink.sendRows(rows("10:00", "10:01", "10:02", "10:03"))
+    sink.flush(checkpoint="1")
+    sink.sendRows(rows("11:00", "11:01", "11:02", "11:03"))
+    sink.sendRow(row("9:00"))
+    failing.mute = True
+    with pytest.raises(rt.StoreUnavailableError):
+        sink.flush(checkpoint="2")
+    failing.mute = False
+    store = open_store(path)
+    landed = store.keys("P"), store.producer("P").disorder
+    sink.abandon()
+    assert (producer(path, "P").checkpoint, *counts(path, "P")) == ("2", 8, 1)
+    assert (store.keys("P"), store.producer("P").disorder) == landed
 
 
 def test_close_may_be_repeated_where_the_store_failed(path, failing, clock):
