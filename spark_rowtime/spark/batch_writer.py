@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.errors import ProducerFencedError
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.output import Output, replaced
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
@@ -16,11 +17,12 @@ from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Staged
+from spark_rowtime.store.record import WAITED_FOR, ProducerRecord
 from spark_rowtime.types.arguments import to_name
 from spark_rowtime.types.timestamps import END
 
 LEASE_MICROS = 30_000_000
-"""How long the stream waits for the producer of a write whose driver died between its commit and its end."""
+"""How long the stream waits for a new producer whose driver died between its commit and its end."""
 
 
 @dataclass
@@ -39,7 +41,7 @@ class RowtimeBatchWriter(VersionedPickle, DataSourceArrowWriter):
 
     Law (*all or nothing*): the rows become visible in one commit, after all tasks. What a task staged that failed, or
     that ran twice, is never read. The producer joins for the commit alone and then leaves, so a write that takes long
-    holds nobody back.
+    holds nobody back. After one that fails, the stream waits for the producer if it did before, and as long as before.
     """
 
     def __init__(self, options: Options, schema: StructType) -> None:
@@ -65,15 +67,24 @@ class RowtimeBatchWriter(VersionedPickle, DataSourceArrowWriter):
 
     def _commit(self, store: Store, staged: list[Staged]) -> None:
         session, declaration = str(uuid.uuid4()), self._output.disorder().declaration
-        info = store.attach(self._producer, session, declaration, LEASE_MICROS)
+        before = self._waited_for(store)
+        info = store.attach(self._producer, session, declaration, LEASE_MICROS if before is None else before.lease)
         if info.status is Status.COMPLETE:
             raise complete(store.path, self._producer)
         try:
             self._output.commit(store, info, staged, END if self._complete else None, None)
+        except ProducerFencedError:  # another holder goes on with it
+            raise
         except BaseException:
-            store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
+            if before is None:
+                store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
             raise
         store.leave(info.name, info.epoch)
+
+    def _waited_for(self, store: Store) -> ProducerRecord | None:
+        """The producer before the write; None if the stream does not wait for it."""
+        known = store.producer(self._producer)
+        return store.snapshot().records[known.name] if known and known.status in WAITED_FOR else None
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Called after the write failed. Does nothing, since what its tasks staged is never read."""

@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from tests.failing import Failing
 from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
 from tests.tables.test_drain import SCHEMA, fill
@@ -440,6 +442,20 @@ def test_folders_from_before_the_pattern_was_kept_get_it_with_the_next_commit(or
     orders.drain("parquet")
     assert json.loads(file.read_text())["pattern"] == "date=%Y-%m-%d/hour=%H"
     assert orders.numbers("parquet") == [10, 11, 12, 13, 14]
+
+
+def test_a_bound_in_the_first_period_of_all_times_is_kept_so_that_it_can_be_read(tmp_path: Path) -> None:
+    stream, target = str(tmp_path / "first.rowtime"), f"parquet:{tmp_path}/lake/year=%Y"
+    rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    with rt.openSink(stream, producer="shop") as sink:
+        sink.sendRow(("1970-01-01T00:00:01Z", 1))
+        sink.sendRowtimeBound("1970-01-01T00:00:05Z")
+        for _ in range(2):
+            drained = CliRunner().invoke(main, ["drain", stream, target])
+            assert drained.exit_code == 0, drained.output
+        sink.sendRowtimeBound("1971-01-01T00:00:00Z")
+    assert CliRunner().invoke(main, ["drain", stream, target]).exit_code == 0
+    assert len(list(tmp_path.glob("lake/year=1970/*.parquet"))) == 1
 
 
 def test_a_state_of_folders_without_columns_is_damaged(orders: Lake) -> None:

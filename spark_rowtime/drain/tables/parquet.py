@@ -148,7 +148,7 @@ class ParquetSink(GatheringSink):
         else:
             start = END if floor >= END else self._pattern.period(max(floor, 0)).start
             if self._complete is None or start > self._complete.floor:
-                self._keep(position_before(checkpoint, start), RowtimeBound.fromFloor(start))
+                self._keep(position_before(checkpoint, start), RowtimeBound.fromFloor(max(start, 1)))
 
     def abandon(self) -> None:
         """Closes the sink. Rows of periods that are not complete are read again by the next drain."""
