@@ -14,6 +14,7 @@ from spark_rowtime.types.arguments import did_you_mean, nearest
 
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _OR_NONE = re.compile(r"\s*\|\s*None\b|\bNone\s*\|\s*")
+_BRACKETS = re.compile(r"\[[^\[\]]*\]")
 _OPTIONAL = re.compile(r"(?:typing\.)?Optional\[(.*)\]")
 
 
@@ -104,12 +105,20 @@ def _value(name: str, key: str, text: str, annotation: Any) -> Any:
 
 
 def _kind(annotation: Any) -> str:
-    """The name of the annotated type, without ``None``. An annotation may be a text itself."""
+    """The name of the annotated type, without ``None``; of several the text. An annotation may be a text itself."""
     if annotation in (Parameter.empty, Any):
         return "str"
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     optional = _OPTIONAL.fullmatch(text.strip("'\" "))
-    return _OR_NONE.sub("", optional[1] if optional else text.strip("'\" "))
+    kind = _OR_NONE.sub("", optional[1] if optional else text.strip("'\" "))
+    return "str" if "str" in _alternatives(kind) else kind
+
+
+def _alternatives(kind: str) -> list[str]:
+    """The types of ``A | B``, without what is in brackets behind them."""
+    while kind != (bare := _BRACKETS.sub("", kind)):
+        kind = bare
+    return [one.strip() for one in kind.split("|")]
 
 
 _TYPES: Mapping[str, tuple[str, Callable[[str], Any]]] = {

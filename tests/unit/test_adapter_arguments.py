@@ -2,6 +2,7 @@
 
 import io
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -34,6 +35,13 @@ class Positional:
         """Takes keywords."""
 
 
+class Columns:
+    def __init__(
+        self, columns: Mapping[str, str] | str | None = None, sizes: "dict[int | str, int] | None" = None
+    ) -> None:
+        """Takes a text for the first."""
+
+
 class Open:
     def __init__(self, **settings: str) -> None:
         """Takes any keyword."""
@@ -60,6 +68,7 @@ def test_texts_become_the_types_of_the_annotations() -> None:
         "anything": "1",
     }
     assert from_texts(Fields, "f", {"host": "h", "port": "1"}) == {"host": "h", "port": 1}
+    assert from_texts(Columns, "c", {"columns": "shop=kafka.key"}) == {"columns": "shop=kafka.key"}
     assert from_texts(Open, "o", {"what": "ever"}) == {"what": "ever"}
     assert in_any_case(Feed, {"HOST": "h", "other": "o"}) == {"host": "h", "other": "o"}
 
@@ -72,6 +81,7 @@ def test_texts_become_the_types_of_the_annotations() -> None:
         (Feed, {"host": "", "port": SECRET}, rt.InvalidOptionError, "'port' of adapter 'my:Feed' must be a whole numb"),
         (Feed, {"host": "", "tls": SECRET}, rt.InvalidOptionError, "'tls' of adapter 'my:Feed' must be true or false"),
         (Since, {"since": SECRET}, rt.InvalidOptionError, "is annotated datetime.datetime, and cannot be given"),
+        (Columns, {"sizes": SECRET}, rt.InvalidOptionError, "is annotated dict[int | str, int], and cannot be given"),
         (TwoShops, {"host": SECRET}, rt.UnknownOptionError, "It has none: its constructor takes no keywords."),
     ],
 )
