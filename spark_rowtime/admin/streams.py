@@ -192,6 +192,7 @@ def deleteStream(path: str, *, force: bool = False) -> None:
         StreamNotFoundError: There is no stream at ``path``.
         StreamBusyError: Somebody uses the stream; the message says who.
         StoreUnavailableError: The files cannot be removed.
+        InvalidOptionError: ``path`` is a link to a stream.
 
     Example:
         >>> import spark_rowtime as rt

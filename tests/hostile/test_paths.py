@@ -112,6 +112,15 @@ def test_a_link_to_a_stream_is_the_stream(tmp_path: Path) -> None:
         rt.createStream(str(tmp_path / "link"), SCHEMA)
 
 
+def test_a_link_to_a_stream_is_not_deleted_in_its_place(tmp_path: Path) -> None:
+    goes(str(tmp_path / "s"), tmp_path / "s")
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    with pytest.raises(rt.InvalidOptionError, match=f"link is a link to the stream at {tmp_path}/s. Nothing was del"):
+        rt.deleteStream(str(tmp_path / "link"))
+    assert rt.describeStream(str(tmp_path / "link")).rows == 1
+    rt.deleteStream(str(tmp_path / "s"))
+
+
 def test_paths_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")

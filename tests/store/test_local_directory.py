@@ -199,6 +199,35 @@ def test_a_user_without_rights(shared: Path) -> None:
     assert printed.count("Nothing of this call was committed") == 2, printed
 
 
+def test_a_folder_into_which_this_user_may_not_look(shared: Path) -> None:
+    """Such as lost+found: the streams beside it are there. As root, the test's other process becomes nobody."""
+    create_local(str(shared / "s"), SCHEMA, StreamSettings())
+    (shared / "private").mkdir(mode=0)
+    printed = run(
+        """
+        import encodings.idna
+        from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
+        from spark_rowtime.store.local.directory import list_local
+        if os.getuid() == 0:
+            os.setuid(65534)
+        print(list_local(path))
+        for call, error in (
+            (lambda: create_local(path + "/private", SCHEMA, StreamSettings()), StreamExistsError),
+            (lambda: open_local(path + "/privat"), StreamNotFoundError),
+        ):
+            try:
+                call()
+            except error as error:
+                print(error)
+        """,
+        str(shared),
+    )
+    (shared / "private").chmod(0o700)
+    assert f"['{shared}/s']" in printed
+    assert f"There is a directory that this user may not look into at {shared}/private already" in printed
+    assert f"There is nothing at {shared}/privat." in printed
+
+
 def test_a_closed_store(open_here: Open) -> None:
     store = open_here()
     store.close()

@@ -172,21 +172,27 @@ def _nearest_stream(place: Path) -> str | None:
     except OSError:
         return None
     near = get_close_matches(place.stem, {entry.stem for entry in entries}, n=5)
-    found = (entry for stem in near for entry in entries if entry.stem == stem and (entry / CATALOG).exists())
+    found = (entry for stem in near for entry in entries if entry.stem == stem and is_stream(entry))
     return next((entry.name for entry in found), None)
 
 
+def is_stream(place: Path) -> bool:
+    """Whether there is a stream at ``place``; False where this user may not look."""
+    return os.path.lexists(place / CATALOG)
+
+
 def _what(place: Path) -> str:
-    if (place / CATALOG).exists():
+    if is_stream(place):
         return "a stream"
     if not os.path.lexists(place):
         return "nothing"
+    if place.is_dir() and not os.access(place, os.X_OK):
+        return "a directory that this user may not look into"
     return "a directory that is not a stream" if place.is_dir() else "a file"
 
 
 def _used_by_exist_ok(place: Path) -> str:
-    is_stream = (place / CATALOG).exists()
-    return "; createStream(..., existOk=True) uses the stream that is there" if is_stream else ""
+    return "; createStream(..., existOk=True) uses the stream that is there" if is_stream(place) else ""
 
 
 def list_local(folder: str) -> list[str]:
@@ -196,7 +202,7 @@ def list_local(folder: str) -> list[str]:
         raise StreamNotFoundError(
             f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
         )
-    return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and (entry / CATALOG).exists()]
+    return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]
 
 
 def _is_stray(entry: Path) -> bool:

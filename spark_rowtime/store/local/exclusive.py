@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from spark_rowtime.errors import StreamBusyError
+from spark_rowtime.errors import InvalidOptionError, StreamBusyError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, storage_error
@@ -33,6 +33,7 @@ def delete_local(path: str, force: bool) -> None:
     """Deletes a stream. Unless ``force``, raises StreamBusyError while somebody has it open."""
     source = Path(path).absolute()
     require_stream(source)
+    _require_no_link(source)
     with _errors(source):
         gone = stray(source, "deleting")
         if force:
@@ -42,6 +43,17 @@ def delete_local(path: str, force: bool) -> None:
                 source.rename(gone)
         sync(source.parent)
         shutil.rmtree(gone)
+
+
+def _require_no_link(source: Path) -> None:
+    """Raises InvalidOptionError for a link: its removal would leave the stream, and be told as a deletion."""
+    if source.is_symlink():
+        raise InvalidOptionError(
+            f"{source} is a link to the stream at {source.resolve()}. Nothing was deleted. Delete that one, then the "
+            "link.",
+            option="path",
+            value=str(source),
+        )
 
 
 @contextmanager
