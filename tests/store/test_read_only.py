@@ -61,7 +61,7 @@ def send(path: str, *numbers: int) -> None:
         sink.sendRows([(f"2026-01-05T14:30:{n:02d}Z", n) for n in numbers])
 
 
-@pytest.fixture(params=["nobody has it open", "a writer has it open", "a writer has died"])
+@pytest.fixture(params=["nobody has it open", "a writer has it open", "a writer has died", "it was renamed"])
 def state(request: pytest.FixtureRequest, path: str) -> Iterator[list[int]]:
     """The rows that are there."""
     if request.param == "a writer has died":
@@ -74,6 +74,9 @@ def state(request: pytest.FixtureRequest, path: str) -> Iterator[list[int]]:
             sink.flush()
             yield [1, 2]
     else:
+        if request.param == "it was renamed":
+            rt.renameStream(path, f"{path}2")
+            rt.renameStream(f"{path}2", path)
         yield [1]
 
 

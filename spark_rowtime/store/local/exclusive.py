@@ -9,7 +9,7 @@ from pathlib import Path
 from spark_rowtime.errors import InvalidOptionError, StreamBusyError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, storage_error
+from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_nothing, require_stream, stray
 
@@ -25,8 +25,16 @@ def rename_local(path: str, to: str) -> None:
         require_nothing(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         rename(source, target)
+        _remove_empty_log(target)
         for folder in {source.parent, target.parent}:
             sync(folder)
+
+
+def _remove_empty_log(moved: Path) -> None:
+    """Removes what SQLite leaves of a log beside a catalog that was moved: users who may only read cannot open that."""
+    log = moved / LOG
+    if log.exists() and not log.stat().st_size:
+        log.unlink()
 
 
 def delete_local(path: str, force: bool) -> None:
