@@ -11,6 +11,8 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
+from spark_rowtime.store.local import catalog, check
+from spark_rowtime.store.local.copy import copy_local
 from tests.otheruser import ROOT, run, share, shared, start
 
 __all__ = ["shared"]
@@ -121,6 +123,33 @@ def test_a_writer_is_not_kept_from_anything(path: str) -> None:
     reader.kill()
     reader.communicate()
     rt.renameStream(path, path + "2")
+
+
+@pytest.mark.parametrize("call", ["check", "copy"])
+def test_who_may_only_read_checks_and_copies_beside_gc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """The catalog that this user has read in one piece still names rows that are gone."""
+    path = str(tmp_path / "s")
+    rt.createStream(path, DDL)
+    for n in range(1, 4):
+        send(path, n)
+    monkeypatch.setattr(check, "ADVANCE_EVENTS", 1)
+    collected: list[int] = []
+
+    def advance(_: int, __: int | None) -> None:
+        if not collected:
+            monkeypatch.undo()
+            with closing(open_store(path)) as store:
+                collected.append(store.gc(age=0).rows)
+
+    monkeypatch.setattr(catalog, "may_write", lambda _: False)
+    if call == "check":
+        assert not check.check_stream(Path(path), advance).damage
+    else:
+        copy_local(path, f"{path}2", advance)
+        assert rt.describeStream(f"{path}2").rows == 3
+    assert collected == [3]
 
 
 LOCKS = """

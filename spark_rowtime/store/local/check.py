@@ -88,6 +88,7 @@ def _check(catalog: Catalog, place: Path, report: Report, advance: Callable[[int
         if event[0] % ADVANCE_EVENTS == 0 or event[0] == totals.last:
             advance(event[0], totals.last)
     reader.close()
+    catalog.require()
     first = _first(catalog)
     report.damage += [problem for seq, problem in missing if seq > first]  # gc has removed the others meanwhile
     _rejected(catalog, schema, totals, report)

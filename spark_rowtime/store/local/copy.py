@@ -71,6 +71,7 @@ class _Copy:
 
     def _snapshot(self, catalog: Catalog) -> None:
         """Takes the catalog as of one moment. It does not keep others from writing."""
+        catalog.require()
         with self._errors(self._source), self._own_catalog("rwc") as own:
             own.execute("PRAGMA synchronous = OFF")
             catalog.backup(own)
