@@ -1,6 +1,5 @@
 """describeStream: reads the state of a stream."""
 
-import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -17,6 +16,7 @@ from spark_rowtime.store.settings import not_default
 from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Snapshot
 from spark_rowtime.stream_info import NAMED, ProducerDescription, ReaderDescription, StreamInfo
 from spark_rowtime.types.arguments import known_keywords
+from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import from_micros
 
 
@@ -133,11 +133,11 @@ def messages_behind(checkpoint: str | None) -> int | None:
     if checkpoint is None or '"topicId"' not in checkpoint:
         return None
     try:
-        found = json.loads(checkpoint)
-        offset, end = found["offset"], found["end"]
-    except (ValueError, TypeError, KeyError, RecursionError):
+        found = Stranger.of_text(checkpoint)
+        offset, end = found.whole("offset"), found.whole("end")
+    except ValueError:
         return None
-    return max(end - offset, 0) if type(offset) is int and type(end) is int else None
+    return None if offset is None or end is None else max(end - offset, 0)
 
 
 def _keys(snapshot: Snapshot, info: ProducerInfo) -> tuple[int, list[tuple[Any, int]]]:

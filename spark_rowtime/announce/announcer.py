@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from http import HTTPStatus
 from itertools import chain, count, repeat
 from typing import Any
@@ -213,7 +213,7 @@ class _Announcer:
             progress.wait(state)
 
     def _period(self, span: Span) -> Period:
-        start, end = (from_micros(moment).astimezone(self._zone) for moment in (span.start, span.end))
+        start, end = (_local(moment, self._zone) for moment in (span.start, span.end))
         return Period(start, end, self._named.name.of(span.clock), self._path, self._every)
 
     def _call(self, period: Period, delays: Iterator[float], wait: Callable[[float], object]) -> None:
@@ -231,6 +231,14 @@ class _Announcer:
                 LOG.warning("%s of %s was not taken: %s. Next, %s", period.key, self._path, error, tries)
                 wait(seconds)
         raise AssertionError
+
+
+def _local(moment: int, zone: tzinfo) -> datetime:
+    """The time in the zone; in UTC where it is beyond the calendar of Python there."""
+    try:
+        return from_micros(moment).astimezone(zone)
+    except OverflowError:
+        return from_micros(moment)
 
 
 def _failed(period: Period, error: NotTakenError, attempts: int) -> AnnouncementError:

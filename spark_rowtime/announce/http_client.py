@@ -168,9 +168,12 @@ def _reason(error: Exception) -> str:
 
 
 def wait_seconds(headers: Mapping[str, str]) -> float:
-    """The seconds that ``Retry-After`` asks for. A date counts from the server's own ``Date``."""
+    """The seconds that ``Retry-After`` asks for; 0 where it is neither a number nor a date.
+
+    A date counts from the server's own ``Date``.
+    """
     text = headers.get("Retry-After", "").strip()
-    if text.isdigit():
+    if text.isascii() and text.isdigit():
         return min(float(text), LONGEST_WAIT_SECONDS)
     until, now = _date(text), _date(headers.get("Date", ""))
     if until is None or now is None:
@@ -180,9 +183,10 @@ def wait_seconds(headers: Mapping[str, str]) -> float:
 
 def _date(text: str) -> datetime | None:
     try:
-        return parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
         return None
+    return date if date.tzinfo is not None else None
 
 
 def require_url(url: str, option: str) -> None:

@@ -79,12 +79,12 @@ class TableProgress:
         limit = self._limit(state)
         if limit is None:
             return
-        if self._next is None and (first := self._first_period(state)) is not None:
+        if self._next is None and (first := self._first_period(state, limit)) is not None:
             self._next = first
             self._keep()
         if self._next is not None:
             require_sensible(self._target, self._calendar.unit, max(self._next, state.last or 0), limit)
-            while (span := self._calendar.holding(self._next)).end <= limit:
+            while self._next < END and (span := self._calendar.holding(self._next)).end <= limit:
                 yield span
 
     def announced(self, span: Span, state: Complete) -> None:  # noqa: ARG002
@@ -125,10 +125,14 @@ class TableProgress:
         assert moment is not None
         return self._calendar.holding(moment).start
 
-    def _first_period(self, state: Complete) -> int | None:
-        """The start of the period of the first row; where that is not told, of the one that the bound lies in."""
+    def _first_period(self, state: Complete, limit: int) -> int | None:
+        """The start of the period of the first row; where that is not told, of the one that the bound lies in.
+
+        None while the first row is not below ``limit``: earlier ones may follow.
+        """
         if state.first is not None:
-            return self._calendar.holding(state.first - self._shift).start
+            moment = state.first - self._shift
+            return self._calendar.holding(moment).start if moment < limit else None
         if state.floor is None or state.floor >= END:
             return None
         return self._calendar.holding(max(state.floor - 1 - self._shift, 0)).start

@@ -16,8 +16,10 @@ from spark_rowtime.types.json_values import dump
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
-_CONTROLS = re.compile(r"(\x1b\[[0-9;]*m)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Colours, and the characters that a terminal obeys or that make a line look like several."""
+_CONTROLS = re.compile(
+    r"(\x1b\[(?:[012]|33)m)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""What ``styled`` makes, and the characters that a terminal obeys or that make a line look like several."""
 
 
 def as_json(command: Command) -> Command:

@@ -171,7 +171,7 @@ def _held_by_option(query: QueryState) -> Finding | None:
     source, name = query.source, query.status.shown
     if not query.hold or (source.floor is not None and source.floor >= query.source_needs):
         return None
-    needs = show_micros(query.source_needs + query.hold)
+    needs = show_micros(min(query.source_needs + query.hold, END))
     waiting = f"rows wait from {_at(source.floor)} on"
     note = f"Query {name!r} reads {query.stream.path} with hold={source.hold!r}: {waiting}."
     return Finding(Cause.HOLD, name, note, f"{query.stream.path} must reach {needs}; or read with a smaller hold.")

@@ -149,7 +149,7 @@ def _of_settings(stream: StreamState, needs: int) -> Finding | None:
         f"The stream follows its strongest producer, which is at {show_micros(strongest)}, at the distance maxLag; "
         f"producer {holder.name!r} is still further behind, at {show_micros(holder.floor)}.",
         f"{holder.name} must promise {show_micros(needs)}, or the strongest producer "
-        f"{show_micros(needs + settings.maxLag)}. {_letting_go(stream.path, holder.name)}",
+        f"{show_micros(min(needs + settings.maxLag, END))}. {_letting_go(stream.path, holder.name)}",
     )
 
 

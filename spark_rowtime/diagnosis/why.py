@@ -84,7 +84,7 @@ def explain(
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
     with open_store(path) as store:
         stream = StreamState.of(store.snapshot(full=True), str(path))
-    needs = latest_time(stream, reach, of_output=query is None) if wanted is None else wanted
+    needs = latest_time(stream, reach) if wanted is None else wanted
     chain = Chain(silent, reach)
     if query is None:
         steps = chain.of_stream(stream, needs)
@@ -167,12 +167,11 @@ def _time(micros: int | None) -> datetime | None:
     return None if micros is None else from_micros(min(micros, END - 1))
 
 
-def latest_time(stream: StreamState, reach: Reach, *, of_output: bool = True) -> int | None:
+def latest_time(stream: StreamState, reach: Reach) -> int | None:
     """The latest time that a feed of the stream has promised or sent; None if there is none.
 
     The feeds are the producers that are no queries, of the stream and of all streams that queries between read. A
-    stream that cannot be opened, or is beyond ``reach``, is left out. ``of_output``: the queries that write the stream
-    are followed.
+    stream that cannot be opened, or is beyond ``reach``, is left out.
     """
     found: list[int] = []
     left, seen, tried = [stream], {stream.stream}, set[str | None]()
@@ -180,7 +179,7 @@ def latest_time(stream: StreamState, reach: Reach, *, of_output: bool = True) ->
         here = left.pop()
         if here.latest_time is not None and (here.is_fed or not here.queries):
             found.append(here.latest_time)
-        for path in _sources(here) if of_output else []:
+        for path in _sources(here):
             place = reach.path_of(path)
             state = None if place in tried else _opened(place)
             tried.add(place)

@@ -62,8 +62,14 @@ class Watcher:
             return _COMMENT
 
     async def _add(self, queue: _Queue) -> None:
-        """Adds a reader, between two looks: what it gets first is the state from which the next changes go on."""
+        """Adds a reader, between two looks: what it gets first is the state from which the next changes go on.
+
+        One that came at the same time as others, and finds that these are as many as may, is disconnected.
+        """
         async with self._looking:
+            if self.full:
+                _end(queue)
+                return
             if not self._watched:
                 await run_in_threadpool(self._look)
             for message in await run_in_threadpool(self._whole):
@@ -138,4 +144,4 @@ def _end(queue: _Queue) -> None:
 def event_of(message: Any) -> bytes:
     """Returns a message as a server-sent event. JSON has no line break."""
     text = json.dumps(message, ensure_ascii=False, allow_nan=False, default=plain)  # much faster than plain() on all
-    return f"data: {text}\n\n".encode()
+    return f"data: {text}\n\n".encode(errors="replace")

@@ -164,7 +164,7 @@ def _source(given: Stranger) -> QuerySource:
         position.time("cut"),
         position.time("floor"),
         hold,
-        {name: str(given.raw(name)) for name in ("maxRowsPerTrigger", "maxBytesPerTrigger") if name in given},
+        {name: given.shown(name) for name in ("maxRowsPerTrigger", "maxBytesPerTrigger") if name in given},
         given.text("adapter"),
         (given.text("view") or "rows") == "rows",
         tuple(given.texts("place")),

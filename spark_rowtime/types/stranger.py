@@ -41,7 +41,7 @@ class Stranger:
         value = self._given.get(name)
         if value is not None and not isinstance(value, str):
             raise _other(name)
-        return value if value is None else value.encode(errors="replace").decode()
+        return value if value is None else _encodable(value)
 
     def whole(self, name: str) -> int | None:
         """A whole number of 64 bits."""
@@ -79,17 +79,21 @@ class Stranger:
 
     def all(self, of: "Callable[[Stranger, str], _Part | None]") -> dict[str, _Part]:
         """All parts, each read by ``of``, such as ``Stranger.time``; without those that are null."""
-        return {name: found for name in self._given if (found := of(self, name)) is not None}
+        return {_encodable(name): found for name in self._given if (found := of(self, name)) is not None}
 
-    def raw(self, name: str) -> Any:
-        """A part as it is, for who checks it."""
-        return self._given.get(name)
+    def shown(self, name: str) -> str:
+        """A part of any type, as a text that UTF-8 can encode."""
+        return _encodable(str(self._given.get(name)))
 
     def _list(self, name: str) -> list[Any]:
         value = self._given.get(name, [])
         if not isinstance(value, list):
             raise _other(name)
         return value
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 def _other(name: str) -> ValueError:

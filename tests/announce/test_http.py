@@ -341,3 +341,22 @@ def test_retry_after_is_seconds_or_a_date_that_counts_from_the_servers_own_date(
     assert wait_seconds({"Retry-After": date, "Date": later}) == 0
     assert [wait_seconds(h) for h in ({}, {"Retry-After": later}, {"Retry-After": "soon", "Date": date})] == [0, 0, 0]
     assert wait_seconds({"Retry-After": "9999999"}) == 3600
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "²",
+        "٣",
+        "-1",
+        "1.5",
+        "Mon, 05 Jan 2026 14:02:00",
+        "Mon, 05 Jan 2026 14:02:00 -0000",
+        "Mon, 05 Jan 99999999999999 14:02:00 GMT",
+        "Mon, 05 Jan 2026 14:02:00 +99999999999",
+    ],
+)
+def test_a_retry_after_that_is_neither_a_number_nor_a_date_is_ignored(text: str) -> None:
+    date = "Mon, 05 Jan 2026 14:00:00 GMT"
+    assert wait_seconds({"Retry-After": text, "Date": date}) == 0
+    assert wait_seconds({"Retry-After": date, "Date": text}) == 0

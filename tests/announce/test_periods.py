@@ -4,7 +4,7 @@ import sqlite3
 import threading
 import uuid
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,32 @@ def test_a_complete_stream_is_announced_up_to_its_last_row_and_its_last_promise(
     more(promised, complete=True)
     assert hours(promised) == ["09", "10", "11"]
     assert hours(stream_with(complete=True)) == []
+
+
+@pytest.mark.parametrize("every", ["1 hour", "1 day", "1 year"])
+@pytest.mark.parametrize("options", [{}, {"windowEnds": True}, {"tz": "Europe/Berlin"}, {"tz": "America/New_York"}])
+def test_a_complete_stream_with_a_row_at_the_end_of_the_calendar_is_announced_up_to_it_once(
+    every: str, options: dict[str, object]
+) -> None:
+    path = stream_with("9999-12-31T22:30:00Z", "9999-12-31T23:59:59.999998Z", complete=True)
+    announced = list(
+        islice(
+            announcements(
+                path,
+                lambda _: None,
+                every,
+                options.get("tz"),
+                "earliest",
+                False,
+                "test",
+                {},
+                ends="windowEnds" in options,
+            ),
+            10,
+        )
+    )
+    assert len(announced) == {"1 hour": 2, "1 day": 1, "1 year": 1}[every]
+    assert keys(path, every, name="test", **options) == []
 
 
 def test_whether_hours_are_announced_before_or_after_the_end_they_are_the_same() -> None:

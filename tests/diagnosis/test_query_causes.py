@@ -193,6 +193,20 @@ def test_without_a_time_it_is_that_of_the_feeds(pipeline: Pipeline) -> None:
     assert rt.why(pipeline.hourly).complete
 
 
+def test_without_a_time_a_query_whose_source_another_query_writes_must_come_as_far_as_the_feeds(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.promise("09:00")
+    pipeline.batch("08:00", "08:00")
+    daily = {"query": "2", "name": "daily", "batch": 1, "column": "rowtime", "output": {"rowtime": us("07:00")}}
+    daily["sources"] = [{"path": pipeline.hourly, "position": {"seq": 1, "floor": us("07:00")}, "place": []}]
+    open_store(pipeline.hourly).put_status(READER, "2", json.dumps({**daily, "state": "running"}))
+    found = rt.why(pipeline.hourly, query="daily")
+    assert (f"{found.at:%H:%M}", found.complete, found.holder) == ("09:00", False, "hours")
+    pipeline.batch("09:00", "09:00")
+    assert rt.why(pipeline.hourly, query="daily").holder == "daily"
+
+
 def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
     pipeline.promise("09:00")
     pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")}, column=None)

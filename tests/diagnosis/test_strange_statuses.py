@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.admin.description import described
+from spark_rowtime.serve.watcher import event_of
 from spark_rowtime.store import open_store
 from spark_rowtime.store.snapshot import HOST, READER
-from spark_rowtime.types.json_values import dump
 from tests.store.streams import Writer
 
 POSITION = {"stream": "s", "seq": 1, "cut": 5, "floor": 5}
@@ -29,14 +29,18 @@ QUERY = {
 }  # fmt: skip
 HOSTED = {"producers": ["spark-q"], "restarts": True, "error": "E: e"}
 LIMITS = [10**30, (1 << 63) - 1, 253_402_300_799_999_999, -62_135_596_800_000_000, -62_135_596_800_000_001, -1]
+UNENCODABLE = "\ud800"
+"""Half of a character, as an escape of JSON can name it."""
 STRANGE = st.recursive(
     st.none()
     | st.booleans()
     | st.integers()
     | st.floats(allow_nan=True)
     | st.text(max_size=3)
-    | st.sampled_from(LIMITS),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    | st.sampled_from([*LIMITS, UNENCODABLE]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3) | st.just(UNENCODABLE), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -55,14 +59,22 @@ def changed(value: Any, place: tuple[Any, ...], new: Any) -> Any:
     return copy
 
 
+def told(found: rt.Explanation) -> bytes:
+    """As a text, and as the page has it."""
+    return str(found).encode() + event_of(found.toJson())
+
+
 def asked(path: str, source: str) -> None:
     """All that answers with statuses."""
-    token = rt.openSink(source, producer="feed", lease=None).flush()
+    feed = rt.openSink(source, producer="feed", lease=None)
+    feed.sendRowtimeBound("2006-09-11T12:00:00Z")
+    token = feed.flush()
     for ask in (
-        lambda: dump(rt.why(path).toJson()),
-        lambda: dump(rt.why(path, "2006-09-11T10:00:00Z").toJson()),
-        lambda: dump(rt.why(source, "2006-09-11T10:00:00Z", query="q").toJson()),
-        lambda: dump(described(rt.describeStream(path))),
+        lambda: told(rt.why(path)),
+        lambda: told(rt.why(path, "2006-09-11T10:00:00Z")),
+        lambda: told(rt.why(source, "2006-09-11T10:00:00Z", query="q")),
+        lambda: told(rt.why(source, query="q")),
+        lambda: event_of(described(rt.describeStream(path))),
         lambda: rt.wait(token, path, timeout="0 s"),
     ):
         with contextlib.suppress(rt.RowtimeError):
@@ -76,8 +88,8 @@ def test_no_status_breaks_a_question(of_query: Any, of_host: Any, strange: Any, 
     source, path = (f"memory://{uuid.uuid4()}" for _ in range(2))
     for one in (source, path):
         rt.createStream(one, "rowtime TIMESTAMP NOT NULL, n BIGINT")
-    told = changed(QUERY, ("sources", 0, "path"), source)
-    query = json.dumps(changed(told, of_query, strange))
+    status = changed(QUERY, ("sources", 0, "path"), source)
+    query = json.dumps(changed(status, of_query, strange))
     store = open_store(path)
     store.commit(Writer(store, "spark-q").commit([1], query_status=query))
     store.put_status(HOST, "feed", "\x7f{" if raw else json.dumps(changed(HOSTED, of_host, strange)))
@@ -85,12 +97,24 @@ def test_no_status_breaks_a_question(of_query: Any, of_host: Any, strange: Any, 
     asked(path, source)
 
 
+UNSHOWN = {"sources": [{**QUERY["sources"][0], "path": "?", "maxRowsPerTrigger": UNENCODABLE}]}  # type: ignore[index]
+HELD = {"sources": [{**QUERY["sources"][0], "path": "?", "hold": "2930000 days", "position": {"seq": 9, "floor": 5}}]}  # type: ignore[index]
+UNNAMED = {"output": {UNENCODABLE: 5}, "lost": {UNENCODABLE: "x"}, "column": UNENCODABLE}
 FAR = {"sources": [{"path": "?", "position": {**POSITION, "floor": LIMITS[3]}}], "output": {"rowtime": LIMITS[2]}}
 
 
 @pytest.mark.parametrize(
     "told",
-    [{"query": []}, {"output": {"rowtime": "x"}}, {"sources": {}}, {"operators": [{**OPERATOR, "window": 5}]}, FAR],
+    [
+        {"query": []},
+        {"output": {"rowtime": "x"}},
+        {"sources": {}},
+        {"operators": [{**OPERATOR, "window": 5}]},
+        FAR,
+        HELD,
+        UNSHOWN,
+        UNNAMED,
+    ],
     ids=str,
 )
 def test_statuses_that_broke_a_question_once(told: dict[str, Any]) -> None:

@@ -182,6 +182,7 @@ def test_max_lag() -> None:
     found = feed.why()
     assert (found.bound, found.cause, found.holder) == (rt.RowtimeBound(time(30)), rt.Cause.MAX_LAG, "Oslo")
     assert "the strongest producer 2006-09-11T11:00:00Z" in found.remedy
+    assert "the strongest producer 9999-12-31T23:59:59.999999Z" in rt.why(feed.path, "9999-12-31T23:30:00Z").remedy
     feed.send(berlin, promise=120)
     assert feed.why().complete
 

@@ -124,6 +124,20 @@ def test_hostile_names_stay_texts(tmp_path: Path, serve: Serve, open_page: Open)
         assert page.locator("main img, main svg, main script").count() == 0
 
 
+def test_a_row_at_the_end_of_the_calendar_does_not_make_a_window_for_each_month_until_then(
+    tmp_path: Path, serve: Serve, open_page: Open
+) -> None:
+    path = str(tmp_path / "far.rowtime")
+    rt.createStream(path, SCHEMA, maxAhead=None)
+    with rt.openSink(path, producer="Berlin") as berlin, rt.openSink(path, producer="Oslo") as oslo:
+        send(berlin, "10:00")
+        oslo.sendRow(("9999-12-31T23:59:00Z", 1))
+        oslo.flush()
+        windows = open_page(serve(path).url).get_by_role("table", name="Windows of event time").get_by_role("row")
+        expect(windows.nth(10)).to_be_visible()
+        assert windows.count() <= 25
+
+
 def test_a_late_row_is_seen_in_its_lane_and_in_a_table(orders, sinks, serve: Serve, open_page: Open) -> None:
     page = open_page(serve(orders).url)
     sinks["Oslo"].sendRow((at("10:10"), 2))

@@ -62,6 +62,15 @@ def test_what_one_stream_or_folder_has_does_not_hide_the_others(orders: str, tmp
     assert json.loads(get(server, f"api/describe?stream={orders}"))["stream"] == orders
 
 
+def test_a_position_in_a_topic_that_is_none_is_not_told(orders: str, serve: Serve) -> None:
+    for offset, end in (1, int("9" * 400)), (None, 5), (7, 12):
+        with rt.openSink(orders, producer=f"shop-{offset}") as sink:
+            sink.flush(checkpoint=json.dumps({"topicId": "x", "offset": offset, "end": end}))
+    told = get(serve(orders), "metrics").decode()
+    lags = [line for line in told.splitlines() if line.startswith("rowtime_producer_lag_messages{")]
+    assert lags == [f'rowtime_producer_lag_messages{{producer="shop-7",stream="{orders}"}} 5.0']
+
+
 @pytest.mark.parametrize("call", ["describe", "why"])
 def test_what_nobody_has_thought_of_is_said_of_its_stream_alone(
     orders: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str

@@ -42,6 +42,19 @@ def test_a_slow_reader_is_disconnected_and_others_go_on(orders: str, monkeypatch
     assert left <= 1
 
 
+def test_of_readers_that_come_at_once_no_more_than_may_are_told(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "most_connections", lambda: 8)
+
+    async def work() -> list[bool]:
+        watcher = Watcher(Served([orders]))
+        assert not watcher.full
+        readers = [watcher.events() for _ in range(20)]
+        first = await asyncio.gather(*(anext(reader, b"") for reader in readers))
+        return [bool(message) for message in first]
+
+    assert sum(run(work)) == 4
+
+
 def test_when_looking_fails_readers_are_disconnected(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> int:
         watcher = Watcher(Served([orders]))

@@ -50,6 +50,14 @@ def hours(lake: Lake, kind: str, **options: object) -> list[str]:
     return [f"{period.start:%H}" for period in found]
 
 
+def drain_in_order_of_arrival(lake: Lake) -> None:
+    with (
+        rt.openReader(lake.stream, order="arrival") as reader,
+        rt.openTableSink(lake.target("delta"), reader.schema) as to,
+    ):
+        reader.drainTo(to)
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_the_bound_of_the_table_counts_and_not_that_of_the_stream(lake: Lake, kind: str) -> None:
     rt.createStream(lake.stream, SCHEMA)
@@ -73,6 +81,16 @@ def test_of_a_table_without_rows_or_of_an_earlier_version_it_begins_where_the_bo
     lake.drain("delta")
     assert hours(lake, "delta") == ["10"]
     assert hours(lake, "delta", start="latest", name="other") == []
+
+
+def test_a_row_above_the_bound_is_not_the_first_while_earlier_ones_can_follow(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "14:10", bound="10:00")
+    drain_in_order_of_arrival(lake)
+    assert hours(lake, "delta") == []
+    more(lake, "11:20", bound="12:00")
+    drain_in_order_of_arrival(lake)
+    assert hours(lake, "delta") == ["11"]
 
 
 def test_a_bound_that_moves_back_with_the_table_announces_nothing_twice(lake: Lake) -> None:

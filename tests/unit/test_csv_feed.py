@@ -319,6 +319,25 @@ def test_a_number_beyond_its_column_does_not_become_an_infinite_one(
         rows("inf", bad)
 
 
+@pytest.mark.parametrize("where", ["header", "row", "both"])
+def test_beside_a_long_field_the_line_of_a_number_beyond_its_column_is_found(
+    tmp_path: Path, stream: str, where: str
+) -> None:
+    name = "n" * (200_000 if where != "row" else 1)
+    text = "x" * (3_000_000 if where != "header" else 1)
+    rt.createStream(stream, f"rowtime TIMESTAMP NOT NULL, x DOUBLE, `{name}` STRING")
+    schema = rt.describeStream(stream).schema
+
+    def rows(number: str) -> list[float]:
+        file = write(tmp_path, f"rowtime,x,{name}\n2025-05-06T10:00Z,inf,{text}\n2025-05-06T10:00Z,{number},\n")
+        read = CsvRows(file, "rowtime", stream=schema)
+        return [x for batch in read.batches() for x in batch.column("x").to_pylist()]
+
+    assert rows("1") == [float("inf"), 1]
+    with pytest.raises(rt.SchemaMismatchError, match="line 3 has '1e999'"):
+        rows("1e999")
+
+
 def test_a_column_of_keys_names_no_producers(tmp_path: Path, stream: str) -> None:
     file = write(tmp_path, "time,id\n" + "".join(f"2025-05-06T10:00:00Z,{n}\n" for n in range(1001)))
     with pytest.raises(rt.InvalidOptionError, match="more than 1000 different values"):

@@ -49,7 +49,8 @@ export function axisOf(facts, producers, wished) {
 
 function longEnough(wished, span) {
   const longer = WINDOWS.map(([length]) => length).filter(length => length >= wished);
-  return longer.find(length => span / length <= MOST_WINDOWS - WINDOWS_BEFORE - 2) ?? longer.at(-1);
+  const most = MOST_WINDOWS - WINDOWS_BEFORE - 2;
+  return longer.find(length => span / length <= most) ?? longer.at(-1) * Math.ceil(span / longer.at(-1) / most);
 }
 
 const floor = (ms, length) => Math.floor(ms / length) * length;
