@@ -20,6 +20,7 @@ from spark_rowtime.operators.bucketed import BUCKETS, passed
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
+    kept_field,
     keys_of,
     quoted,
     unmarked,
@@ -120,7 +121,8 @@ def _streaming(
     fields = [StructField(f.name, f.dataType, True, unmarked(f)) for f in right.schema.fields if f.name in added]
     processor = AsOfProcessor(asof, in_arrow(StructType(fields)), inner=inner)
     schema = StructType(unpacked_fields(left.schema, asof.on) + fields)
-    return passed(sides[0].unionAll(sides[1]), processor, schema, asof.on, asof.following)
+    kept = kept_field(asof.by, buckets, str(asof))
+    return passed(sides[0].unionAll(sides[1]), processor, kept, schema, asof.on, asof.following)
 
 
 def _matchable(df: DataFrame, asof: AsOf) -> DataFrame:

@@ -25,6 +25,10 @@ class AsOf:
     direction: str
     tolerance: int | None
 
+    def __str__(self) -> str:
+        within = "" if self.tolerance is None else f" within {self.tolerance}L"
+        return f"the {self.direction} right row{within}"
+
     @property
     def following(self) -> int:
         """For how long after a left row a right row may come that it gets, in microseconds."""

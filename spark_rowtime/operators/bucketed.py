@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import IntegerType, StructField, StructType
 
-from spark_rowtime.operators.chunks import BUCKET, CHUNK, pack, unpacker
+from spark_rowtime.operators.chunks import BUCKET, pack, unpacker
 from spark_rowtime.operators.columns import chunk_field, earlier, quoted
 from spark_rowtime.spark.versioned_pickle import versioned
 
@@ -21,10 +21,13 @@ def packed(rows: DataFrame, by: list[str], rowtime: str, buckets: int) -> DataFr
 
 
 def passed(
-    chunks: DataFrame, processor: StatefulProcessor, schema: StructType, rowtime: str, following: int
+    chunks: DataFrame, processor: StatefulProcessor, kept: StructField, schema: StructType, rowtime: str, following: int
 ) -> DataFrame:
-    """Returns the rows that the state function emits in chunks. It emits them ``following`` microseconds earlier."""
-    complete = StructType([chunk_field(CHUNK)])
+    """Returns the rows that the state function emits in chunks, in the column ``kept``.
+
+    It emits them ``following`` microseconds earlier.
+    """
+    complete = StructType([kept])
     finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
     rows = finished.mapInArrow(versioned(unpacker(schema.names, rowtime, following)), schema)
     return rows.withColumn(rowtime, earlier(rowtime, following)) if following else rows

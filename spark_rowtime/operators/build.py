@@ -12,6 +12,7 @@ from spark_rowtime.operators.chunks import BUCKET
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
+    kept_field,
     keys_of,
     quoted,
     sequence_of,
@@ -45,7 +46,8 @@ def _streaming(
     sequence = sequence_of(df.schema, rowtime) if _needs_sequence(frame, what) else []
     processor = FrameProcessor(by, rowtime, frame, what, sequence)
     chunks = packed(df, by, rowtime, buckets)
-    return passed(chunks, processor, _output(df.schema, what, rowtime), rowtime, frame.following)
+    kept = kept_field(by, buckets, str(frame))
+    return passed(chunks, processor, kept, _output(df.schema, what, rowtime), rowtime, frame.following)
 
 
 def _needs_sequence(frame: Frame, what: list[Aggregate]) -> bool:

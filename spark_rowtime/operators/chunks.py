@@ -127,7 +127,13 @@ def pieces(rows: pa.Table) -> Iterator[bytes]:
 
 
 def micros(rows: pa.Table, column: str) -> Whole:
-    """Returns a timestamp column as microseconds since the epoch."""
+    """Returns a timestamp column as microseconds since the epoch. Raises SchemaMismatchError if a time is null."""
+    if rows.column(column).null_count:
+        raise SchemaMismatchError(
+            f"A row has no time: {column!r} is null, so it is not known which rows come before it. Leave such rows out "
+            f'below the operator, by where("{column} IS NOT NULL"), and start the query again with its checkpoint.',
+            column=column,
+        )
     found: Whole = pc.cast(rows.column(column), pa.int64()).to_numpy()
     return found
 

@@ -28,7 +28,7 @@ from spark_rowtime.types.timestamps import DAY_MICROS
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
-FOLLOWS = "rowtime.follows"
+FOLLOWS, KEPT_BY = "rowtime.follows", "rowtime.keptBy"
 """A metadata key for a column that a Python function produces. It names a column of the function's input, and states
 that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
 _SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
@@ -47,6 +47,15 @@ def sequence_of(schema: StructType, rowtime: str) -> list[str]:
 def chunk_field(follows: str) -> StructField:
     """Returns the column of packed rows, whose times follow the column of that name."""
     return StructField(CHUNK, BinaryType(), False, {FOLLOWS: follows})
+
+
+def kept_field(by: list[str], buckets: int, how: str) -> StructField:
+    """Returns the column of packed rows behind a state function.
+
+    The extension refuses a checkpoint whose rows were kept otherwise: ``how`` says by what, with microseconds as 5L.
+    """
+    kept = f"{how} by ({', '.join(by)}) in {buckets} buckets"
+    return StructField(CHUNK, BinaryType(), False, {FOLLOWS: CHUNK, KEPT_BY: kept})
 
 
 def unpacked_fields(rows: StructType, rowtime: str) -> list[StructField]:

@@ -53,6 +53,9 @@ class Sliding(Frame):
     interval: int
     following: int = 0
 
+    def __str__(self) -> str:
+        return f"rows of the last {self.interval}L and the next {self.following}L"
+
     @property
     def slot(self) -> int:
         """An eighth of the frame: the state is kept longer than needed by no more than that."""
@@ -73,6 +76,9 @@ class LastRows(Frame):
 
     count: int
     in_sequence = True
+
+    def __str__(self) -> str:
+        return f"the last {self.count} rows"
 
     @property
     def slot(self) -> int:
@@ -103,6 +109,9 @@ class Cascading(Frame):
 
     size: int
     origin: int = 0
+
+    def __str__(self) -> str:
+        return f"rows of windows of {self.size}L from {self.origin}L on"
 
     @property
     def slot(self) -> int:

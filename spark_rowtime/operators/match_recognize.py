@@ -14,6 +14,7 @@ from spark_rowtime.operators.chunks import BUCKET, uniform
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
+    kept_field,
     keys_of,
     quoted,
     sequence_of,
@@ -206,7 +207,8 @@ def _streaming(
 ) -> DataFrame:
     chunks = packed(_needed(rows, matches), matches.by, matches.rowtime, buckets)
     schema = StructType(unpacked_fields(_given(given, matches), matches.rowtime) + fields)
-    return passed(chunks, MatchProcessor(matches), schema, matches.rowtime, matches.search.within)
+    kept = kept_field(matches.by, buckets, "rows of matches")
+    return passed(chunks, MatchProcessor(matches), kept, schema, matches.rowtime, matches.search.within)
 
 
 def _needed(rows: DataFrame, matches: Matches) -> DataFrame:

@@ -108,11 +108,15 @@ class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvaila
         return self.between(start, end)
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
-        """Called at each trigger without the extension. Spark 4.0 and 4.1 say neither the start nor the limit."""
+        """Called at each trigger without the extension. Spark 4.0 and 4.1 say neither the start nor the limit.
+
+        Where these go on from a checkpoint, the start is not known, and it is taken for that of a query that has read
+        all; ``between`` refuses an end that does not go on from the true start.
+        """
         self.require_no_extension()
         if start is None:
             self._require_unlimited()
-        at = start or self._at or self.initialOffset()
+        at = start or self._at or self.latest()
         self._at = self.next(at, unlimited=limit is None or isinstance(limit, ReadAllAvailable))
         return self._at
 

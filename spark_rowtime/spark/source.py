@@ -36,7 +36,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
-from spark_rowtime.store.retention import is_temporary
+from spark_rowtime.store.retention import is_temporary, require_there
 from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Summary
 from spark_rowtime.stream_info import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
@@ -94,7 +94,8 @@ class RowtimeStreamReader(AskedReader):
     def initialOffset(self) -> Offset:
         """Called once, when a new query starts."""
         at = self._release.latest(self._store) if self._from_latest else self._release.earliest(self._store)
-        return self._dump(at, self._release)
+        self._at = self._dump(at, self._release)
+        return self._at
 
     @property
     def answers(self) -> Mapping[str, Callable[..., Any]]:
@@ -175,8 +176,23 @@ class RowtimeStreamReader(AskedReader):
 
     def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The same, for Python workers."""
-        release, after = self._release_of(end), self._load(start)
-        return plan(self._store, release, after, self._load(end), self._columns)
+        after, upto = self._load(start), self._load(end)
+        require_there(after, self._store.head(), self._path)
+        release, begun = self._release_of(end), self._release_of(start)
+        if release.since != begun.since or upto.is_behind(after):
+            raise self._changed()
+        return plan(self._store, release, after, upto, self._columns)
+
+    def _changed(self) -> InvalidOptionError:
+        return InvalidOptionError(
+            "The query has begun with another startingPosition, or with a smaller hold, and this version of Spark does "
+            "not tell a source in Python where a query goes on: the batch would skip rows, or read rows again. Nothing "
+            "was read. Remove the newest file of the folder offsets in the checkpoint and its checksum, such as 7 and "
+            ".7.crc, since that batch cannot run, and start the query with the options with which it began; or build "
+            "the session with spark_rowtime.configure(SparkSession.builder), or use Spark 4.2 or later, and set hold "
+            "as you like.",
+            path=self._path,
+        )
 
     def _least_sent(self, start: Offset, *, time: int) -> int | None:
         """The least rowtime from ``time`` on that was sent up to ``start``; a join may have kept it.

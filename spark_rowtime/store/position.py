@@ -15,6 +15,10 @@ class Position(NamedTuple):
     cut: int | None
     floor: int | None
 
+    def is_behind(self, other: "Position") -> bool:
+        """Whether a coordinate is less than that of ``other``, the floor aside: it has not read all that it has."""
+        return self.seq < other.seq or (self.cut is not None and (other.cut is None or self.cut < other.cut))
+
 
 class Head(NamedTuple):
     """The log at one ``seq``: the stream's floor, and the largest rowtime and the number of rows up to there."""

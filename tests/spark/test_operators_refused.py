@@ -1,6 +1,7 @@
 """What the operators refuse, and what they say."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,8 @@ from pyspark.sql import DataFrame
 
 import spark_rowtime as rt
 from spark_rowtime.operators import cascadingAggregate, slidingAggregate
-from tests.streams import Pipe
+from tests.spark.observed_query import Observed
+from tests.streams import Pipe, at, opened, send
 
 COLUMNS = "product STRING, units INT"
 AVERAGE = {"avgUnits": ("avg", "units")}
@@ -67,3 +69,23 @@ def test_a_window_of_nothing_is_refused(pipe: Pipe) -> None:
     pipe.create("orders", COLUMNS)
     with pytest.raises(rt.InvalidOptionError, match="longer than 0"):
         cascadingAggregate(pipe.read("orders"), window="0 seconds", aggregates=AVERAGE)
+
+
+WITHOUT_TIME = {
+    "sliding": lambda rows: slidingAggregate(rows, "product", rowtime="at", interval="1 hour", aggregates=AVERAGE),
+    "cascading": lambda rows: cascadingAggregate(rows, "product", rowtime="at", window="1 hour", aggregates=AVERAGE),
+}
+
+
+@pytest.mark.parametrize("operator", WITHOUT_TIME)
+def test_a_row_without_a_time_is_refused_and_can_be_left_out(pipe: Pipe, tmp_path: Path, operator: str) -> None:
+    orders = opened(pipe.create("orders", f"{COLUMNS}, at TIMESTAMP"), "feed")
+    rows = pipe.read("orders").select("at", "product", "units").withWatermark("at", "0 seconds")
+    send(orders, ("10:00", "A", 1, at("9:00")), ("10:01", "A", 0, None), ("10:02", "A", 1, at("9:01")), promise="11:00")
+    with (
+        pytest.raises(Exception, match="A row has no time: 'at' is null"),
+        Observed(WITHOUT_TIME[operator](rows), tmp_path) as query,
+    ):
+        query.step()
+    with Observed(WITHOUT_TIME[operator](rows.where("at IS NOT NULL")), tmp_path) as query:
+        assert query.step() == [("09:00", "A", 1, 1.0)]

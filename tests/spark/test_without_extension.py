@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 
 import spark_rowtime as rt
+from tests.spark.restarted import CHANGED
 from tests.spark.without_extension import TOO_SLOW
 from tests.streams import drained, opened, send
 
@@ -76,6 +78,15 @@ def test_a_quiet_stream_has_its_bound_in_the_next_run_too(folder: Path) -> None:
 
 def test_duplicates_are_found_in_later_batches(folder: Path) -> None:
     assert len(rows_of(folder, "marked distinct")) == 1
+
+
+@pytest.mark.parametrize("options", CHANGED)
+def test_with_other_options_a_query_goes_on_where_it_was_or_is_refused(said: Any, options: str) -> None:
+    error, written = said["restarted"][options]
+    assert written == [1, 2, 3, 4, 5]
+    if error and options != "hold of arrival":
+        assert ("nothing" in options, pyspark.__version__ < "4.2") == (False, True)
+        assert "the newest file of the folder offsets" in error
 
 
 REFUSED = {

@@ -10,6 +10,7 @@ from pyspark.sql.functions import count, window
 
 import spark_rowtime as rt
 from tests.spark.marked_windows import MarkedQueries
+from tests.spark.restarted import restarted
 from tests.sparksession import SETTINGS
 
 TOO_SLOW = "failed to connect back"
@@ -52,6 +53,7 @@ def main(folder: str) -> None:
     for query in (marked.hours, marked.sessions, marked.union, marked.distinct):
         query()
     said["refused"] = marked.refused()
+    said["restarted"] = restarted(spark, Path(folder, "restarted"))
     spark.stop()
     said["configure after stop"] = configured()
     Path(folder, "said.json").write_text(json.dumps(said))

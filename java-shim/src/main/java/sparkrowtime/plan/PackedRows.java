@@ -1,6 +1,7 @@
 package sparkrowtime.plan;
 
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
@@ -43,6 +44,15 @@ public final class PackedRows {
     boolean unpacks = node instanceof MapInArrow && isStateFunction(input);
     boolean keeps = isStateFunction(node) && isChunk(column) && isPacked(input);
     return packs || unpacks || keeps ? named(column.metadata().getString(Rowtime.FOLLOWS), input) : null;
+  }
+
+  /** What a node keeps its rows by, as the library describes it; none of a node that is not one of these state functions. */
+  public static Stream<String> keptBy(LogicalPlan node) {
+    return isStateFunction(node)
+        ? Scala.list(node.output()).stream()
+            .filter(column -> isChunk(column) && column.metadata().contains(Rowtime.KEPT_BY))
+            .map(column -> column.metadata().getString(Rowtime.KEPT_BY))
+        : Stream.of();
   }
 
   private static boolean isStateFunction(LogicalPlan node) {

@@ -3,6 +3,7 @@ package sparkrowtime.query;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -23,6 +24,7 @@ import org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution;
 import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.PassingOperators;
+import sparkrowtime.plan.PackedRows;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 import sparkrowtime.support.Shown;
@@ -32,13 +34,16 @@ import sparkrowtime.support.Shown;
  * steps of windows, and the expressions that compute a time, from the stream's own time on: the unit of
  * date_trunc, the interval of a shift. Spark's checkpoint does not contain them, and a query that is started
  * again with other ones would mix the old times in its state with new ones. They are in a file beside the
- * offset log, written by the first run that finds none. Called once a run, in the query's thread.
+ * offset log, written by the first run that finds none. Beside them are the frames and keys of this library's own state
+ * functions, which Spark's checkpoint does not contain either; files of earlier versions have none, and get them. Called
+ * once a run, in the query's thread.
  *
  * <p>Law: each operator has a text of its own, in the order of the plan, and a join one for each side.
  */
 final class CheckpointedTimes {
   private static final String FILE = "rowtime-times.json";
   private static final String TIMES = "times";
+  private static final String FUNCTIONS = "functions";
   private static final String OWN_TIME = "rowtime";
   private static final ObjectMapper MAPPER = new ObjectMapper();
 
@@ -50,20 +55,33 @@ final class CheckpointedTimes {
   static void check(MicroBatchExecution query) {
     LogicalPlan plan = query.logicalPlan();
     List<String> now = in(plan);
+    List<String> functions = operators(plan).flatMap(PackedRows::keptBy).toList();
     CheckpointFile file = new CheckpointFile(query, FILE);
     boolean isNew = query.commitLog().getLatest().isEmpty();  // there is no state yet
     try {
-      String text = MAPPER.writeValueAsString(Map.of(TIMES, now));
+      String text = MAPPER.writeValueAsString(functions.isEmpty() ? Map.of(TIMES, now) : of(now, functions));
       JsonNode found = MAPPER.readTree(file.first(isNew, text));
       if (found.isArray()) {
         refuseOther(texts(found), inFirstForm(plan), file);
         file.replace(text);
       } else {
         refuseOther(texts(found.path(TIMES)), now, file);
+        if (found.has(FUNCTIONS)) {
+          refuseOther(texts(found.path(FUNCTIONS)), functions, file);
+        } else if (!functions.isEmpty()) {
+          file.replace(text);
+        }
       }
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(file + " is not the JSON that a query writes into it.", e);
     }
+  }
+
+  private static Map<String, List<String>> of(List<String> times, List<String> functions) {
+    Map<String, List<String>> all = new LinkedHashMap<>();
+    all.put(TIMES, times);
+    all.put(FUNCTIONS, functions);
+    return all;
   }
 
   private static List<String> texts(JsonNode list) throws JsonProcessingException {

@@ -14,6 +14,9 @@ public final class Rowtime {
   /** The metadata key with the input column whose floor a state function's output column follows. */
   public static final String FOLLOWS = "rowtime.follows";
 
+  /** The metadata key with what a state function of this library keeps its rows by: its frame, its keys. */
+  public static final String KEPT_BY = "rowtime.keptBy";
+
   private Rowtime() {}
 
   /** Whether a native path is on in the session of this thread. All are on unless a test turns them off. */
