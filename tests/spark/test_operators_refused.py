@@ -88,4 +88,4 @@ def test_a_row_without_a_time_is_refused_and_can_be_left_out(pipe: Pipe, tmp_pat
     ):
         query.step()
     with Observed(WITHOUT_TIME[operator](rows.where("at IS NOT NULL")), tmp_path) as query:
-        assert query.step() == [("09:00", "A", 1, 1.0)]
+        assert query.step() == [("09:00", "A", 1, 1.0), ("09:01", "A", 1, 1.0)]
