@@ -162,6 +162,16 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         lambda p: p.read("a").withWatermark("rowtime", "0 seconds").withWatermark("rowtime", "1 minute"),
         ("above another withWatermark",),
     ),
+    "a watermark on a window": (
+        lambda p: (
+            p.read("a")
+            .select(F.window("rowtime", "1 hour").alias("w"))
+            .withWatermark("w", "0 seconds")
+            .groupBy("w")
+            .count()
+        ),
+        ('withWatermark("w", ...) is on a struct', "Leave it out"),
+    ),
     "the end of a window as a time": (
         lambda p: hourly(hourly(p.read("a")).select(F.col("window.end").alias("t")), "t"),
         (NEVER, "window(t, ...)"),

@@ -45,6 +45,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseSubqueries.check(plan);
     RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
+    RefuseStructWatermark.check(plan);
     if (mode.equals(OutputMode.Append())) {
       RefuseLostTotals.check(plan);
       RefuseMissingWatermark.check(plan);
