@@ -217,11 +217,14 @@ class TopicAdapter:
         return found is not None and found.checkpoint is not None
 
     def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
+        """The partitions that the stream does not have; KafkaTopicError if it has others of another topic's id."""
         with open_store(sinks.path) as store:
             infos = {part: store.producer(part.producer) for part in topic.parts}
         known = {part: info.checkpoint for part, info in infos.items() if info and info.checkpoint is not None}
         for part, text in known.items():
-            Checkpoint.read(text, part.producer).require_watched(part.producer, watched=self.watches)
+            checkpoint = Checkpoint.read(text, part.producer)
+            checkpoint.require_of(topic, part)
+            checkpoint.require_watched(part.producer, watched=self.watches)
         return [part for part in topic.parts if part not in known]
 
     def _open(

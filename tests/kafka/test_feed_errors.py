@@ -50,14 +50,16 @@ def test_a_topic_that_was_deleted_and_created_again(kafka: Any, tmp_path: Path) 
     kafka.delete_topic(topic)
     with pytest.raises(rt.KafkaTopicError, match="There is no topic"):
         read(kafka, tmp_path / "s", topic)
-    kafka.topic(topic, partitions=1)
-    kafka.send(topic, [message(n) for n in range(10, 20)])
+    kafka.topic(topic, partitions=2)
+    kafka.send(topic, [message(n, partition=0) for n in range(10, 20)])
     with pytest.raises(rt.KafkaTopicError, match="up to offset 3 of the topic with the id") as failed:
         read(kafka, tmp_path / "s", topic)
     values = failed.value.values
     assert values["producer"] == f"{topic}-0"
     assert values["foundId"] not in (None, values["topicId"])
     assert numbers(tmp_path / "s") == [0, 1, 2]
+    producers = rt.describeStream(str(tmp_path / "s")).producers
+    assert [info.name for info in producers] == [f"{topic}-0"], "the stream waits for no partition that nobody reads"
 
 
 @pytest.mark.long
