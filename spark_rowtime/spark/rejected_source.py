@@ -5,6 +5,7 @@ A late row may have any rowtime, so there is no bound until the stream is comple
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ from spark_rowtime.store.commits import Rejection, rejects_only
 from spark_rowtime.store.views import rejected_table
 from spark_rowtime.types.timestamps import END
 
+Gap = tuple[int, int]
+GAPS = "gaps"
+"""The key of an offset with the rejections that were removed before the query began."""
 NOT_OF_REJECTIONS = ("order", "hold", "punctuate")
 """Options that concern the bound of a stream, which its rejections do not have."""
 
@@ -29,8 +33,9 @@ class RejectedStreamReader(AskedReader):
     """Reads the log of rejections.
 
     Law: an offset is the number of a rejection; the rejections up to it never change. So a batch that is run again gets
-    the same rows, or a DataLostError if some of them have been removed. ``columns`` is the number of columns that the
-    query reads; it stays while the query runs, also if columns are added to the stream.
+    the same rows, or a DataLostError if some of them have been removed. Those that were removed before the query began,
+    between others that are kept, are in its first offset, as pairs of the first and the last one. ``columns`` is the
+    number of columns that the query reads; it stays while the query runs, also if columns are added to the stream.
 
     The offset of the last rejection of a stream that is complete has END as its floor, for the extension. Other
     offsets have no floor.
@@ -57,8 +62,9 @@ class RejectedStreamReader(AskedReader):
         """Called once, when a new query starts. The earliest rejection is the first that is kept."""
         if self._from_latest:
             return self._offset(self._store.rejections_end())
-        first = next(iter(self._store.rejections()), None)
-        return self._offset(first.number - 1 if first else 0)
+        kept = [rejection.number for rejection in self._store.rejections()]
+        gaps = [(one + 1, other - 1) for one, other in pairwise(kept) if other > one + 1]
+        return self._offset(kept[0] - 1 if kept else 0, gaps)
 
     @property
     def answers(self) -> Mapping[str, Callable[..., Any]]:
@@ -79,7 +85,7 @@ class RejectedStreamReader(AskedReader):
         self._require_none_after_the_end(start, end)
         end = end if self._target is None else min(end, self._target)
         reached = max(after, end) if unlimited or self.limits is None else self._limited(after, end)
-        return self._seen if reached == self._number(self._seen) else self._offset(reached)
+        return self._seen if reached == self._number(self._seen) else self._offset(reached, self._gaps(start))
 
     def _newest(self) -> Offset:
         """The offset of the newest rejection. Whether the stream has ended is asked first: then none follows."""
@@ -131,19 +137,20 @@ class RejectedStreamReader(AskedReader):
         """What a Python worker reads of a batch, also of one that is run again after a restart."""
         after, upto = self._number(start), self._number(end)
         self._require_there(upto, self._store.rejections_end())
+        gaps = self._gaps(start)
         if in_database(self._path):
-            return [InputPartition(list(_gapless(self._store, after, upto)))]
-        return [InputPartition((after, upto, DirectoryMark.of(self._path)))]
+            return [InputPartition(list(_whole(self._store, after, upto, gaps)))]
+        return [InputPartition((after, upto, gaps, DirectoryMark.of(self._path)))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called in a Python worker, once per batch."""
         if isinstance(partition.value, list):
             yield from self._tables(partition.value)
             return
-        after, upto, directory = partition.value
+        after, upto, gaps, directory = partition.value
         directory.require_same()
         with open_store(self._path) as store:
-            yield from self._tables(_gapless(store, after, upto))
+            yield from self._tables(_whole(store, after, upto, gaps))
 
     def _tables(self, rejections: Iterable[Rejection]) -> Iterator[pa.RecordBatch]:
         for rejection in rejections:
@@ -160,8 +167,13 @@ class RejectedStreamReader(AskedReader):
         if "_store" in self.__dict__:
             self._store.close()
 
-    def _offset(self, number: int) -> Offset:
-        return {"stream": self._store.stream, "rejection": number}
+    def _offset(self, number: int, gaps: Iterable[Gap] = ()) -> Offset:
+        left = [gap for gap in gaps if gap[1] > number]
+        return {"stream": self._store.stream, "rejection": number, **({GAPS: left} if left else {})}
+
+    @staticmethod
+    def _gaps(offset: Offset) -> list[Gap]:
+        return [(first, last) for first, last in offset.get(GAPS, ())]
 
     def _number(self, offset: Offset) -> int:
         if offset.get("stream") != self._store.stream or not isinstance(offset.get("rejection"), int):
@@ -193,15 +205,19 @@ class RejectedStreamReader(AskedReader):
             )
 
 
-def _gapless(store: Store, after: int, upto: int) -> Iterator[Rejection]:
-    """Yields the rejections after ``after`` up to ``upto``. Raises DataLostError if one of them has been removed."""
-    last = after
+def _whole(store: Store, after: int, upto: int, gaps: Sequence[Gap]) -> Iterator[Rejection]:
+    """Yields the rejections after ``after`` up to ``upto``.
+
+    Raises DataLostError if one has been removed that is in none of the ``gaps``, which were there before.
+    """
+    behind = {first - 1: last for first, last in gaps}
+    last = behind.get(after, after)
     for rejection in store.rejections(after, upto):
         if rejection.number != last + 1:
             break
-        last = rejection.number
+        last = behind.get(rejection.number, rejection.number)
         yield rejection
-    if last != upto:
+    if last < upto:
         raise _removed(store, last + 1)
 
 

@@ -17,6 +17,7 @@ from spark_rowtime.types.timestamps import END
 from tests.checkpoints import lose_commit
 from tests.spark.query_output import finish, refused
 from tests.sparksession import running
+from tests.store.streams import SCHEMA, Writer
 from tests.streams import Pipe, at, clock_of, opened, send
 
 ORIGIN = ("boundOf", "boundBy", "boundEvent")
@@ -25,11 +26,11 @@ ORIGIN = ("boundOf", "boundBy", "boundEvent")
 class Log:
     """The rows of each batch of a query over ``view=rejected``."""
 
-    def __init__(self, pipe: Pipe, path: str, **options: Any) -> None:
+    def __init__(self, pipe: Pipe, path: str, of: str = "x", **options: Any) -> None:
         reader = pipe.spark.readStream.format("rowtime").option("view", "rejected")
         for name, value in options.items():
             reader = reader.option(name, value)
-        self.frame, self.checkpoint = reader.load(path), pipe.folder / "log"
+        self.frame, self.checkpoint = reader.load(path).withColumnRenamed(of, "x"), pipe.folder / "log"
         self.batches: dict[int, list[tuple[Any, ...]]] = {}
 
     def _take(self, batch: DataFrame, number: int) -> None:
@@ -124,6 +125,30 @@ def test_a_reader_that_falls_behind_what_is_kept(pipe: Pipe) -> None:
         log.batches.clear()
         log.run()
     assert [row[0] for row in log.rows] == list(range(20 - kept, 20))
+
+
+@pytest.mark.parametrize("options", [{}, {"maxRowsPerTrigger": 1}], ids=["all at once", "one by one"])
+def test_a_new_query_reads_what_is_left_also_from_before_what_was_removed(pipe: Pipe, options: dict[str, Any]) -> None:
+    """What only the commit could reject stays until the producer's next commit, however old it is."""
+    path = pipe.path("s")
+    rt.createStream(path, SCHEMA, retainRejected=100)
+    log = Log(pipe, path, of="n", **options)
+    with closing(open_store(path)) as store:
+        quiet, feed = Writer(store, "quiet"), Writer(store, "feed")
+        for writer in (quiet, feed):
+            writer.send(floor=100)
+        quiet.send([99], floor=101)
+        for n in range(40):
+            feed.send(floor=100, late=[n])
+        kept = [row["n"] for row in rt.rejectedRows(path).to_pylist()]
+        assert kept[0] == 99
+        assert 0 < kept[1] < 40
+        log.run()
+        assert sorted(row[0] for row in log.rows) == sorted(kept)
+        for n in range(40, 80):
+            feed.send(floor=100, late=[n])
+        with refused(rt.DataLostError, "Rejection 42 "):
+            log.run()
 
 
 def test_a_stream_of_late_rows_ends_with_the_stream_they_were_rejected_by(pipe: Pipe) -> None:
