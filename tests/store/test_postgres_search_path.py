@@ -13,7 +13,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, copy_store, open_store
-from tests.postgres14 import server_of_14
+from tests.otherpostgres import server_of
 from tests.postgresserver import PostgresServer
 from tests.store.roles import SCHEMA
 from tests.store.streams import place
@@ -38,7 +38,7 @@ END $$"""
 
 @pytest.fixture
 def oldest() -> Iterator[PostgresServer]:
-    yield from server_of_14()
+    yield from server_of("14")
 
 
 def set_traps(server: PostgresServer) -> None:

@@ -19,8 +19,10 @@ refuses these."""
 PORTION_ROWS, PORTION_BYTES = 1000, 64 << 20
 """How many parts one statement inserts at most, and after how many bytes it has no more."""
 SENDING_SECONDS = 60
-"""How long the transaction may take from here on, where the server (17 or later) can limit it. It blocks nobody yet."""
+"""How long each portion may take, where the server (17 or later) can limit it. The transaction blocks nobody yet."""
 _FIRST_KEY = 1 << 62
+_LIMITED = 170_000
+"""The first server with transaction_timeout. The time begins again only if there was no limit before."""
 _MOVE = "UPDATE rowtime.trains SET seq = %s WHERE stream = %s AND seq = %s"
 _REMOVE = "DELETE FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s)"
 COPIED = "(SELECT bytes FROM rowtime.trains WHERE stream = %s AND seq = %s AND part = %s)"
@@ -39,9 +41,12 @@ class Ahead:
         """Begins a transaction and inserts the parts, if they are large. Returns whether it did."""
         self._keys = {thing: _FIRST_KEY + secrets.randbits(61) for thing in self._parts} if self._large else {}
         if self._large:
-            limit: Statement = (f"SET LOCAL transaction_timeout = '{SENDING_SECONDS}s'", ())
-            run_at_once(connection, [("BEGIN", ()), *([limit] if connection.info.server_version >= 170_000 else [])])
+            run_at_once(connection, [("BEGIN", ())])
             for portion in _portions(self._rows(stream)):
+                if connection.info.server_version >= _LIMITED:
+                    run_at_once(
+                        connection, [(f"SET LOCAL transaction_timeout = '{s}s'", ()) for s in (0, SENDING_SECONDS)]
+                    )
                 places = ", ".join(["(%s, %s, %s, %s)"] * len(portion))
                 values = [value for row in portion for value in row]
                 connection.execute(f"INSERT INTO rowtime.trains VALUES {places}", values, prepare=False)  # noqa: S608

