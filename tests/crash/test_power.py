@@ -1,15 +1,19 @@
 """durability="power": what a commit has made visible is on the disk, whatever the system still had in its memory."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.settings import StreamSettings
 from tests.crash import outage
 from tests.crash.tally import Tally
 from tests.crash.victims import Victim
-from tests.store.streams import SCHEMA, place, read
+from tests.store.streams import SCHEMA, Writer, place, read
 
 
 def test_a_loss_of_power_at_or_after_a_commit(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
@@ -36,3 +40,29 @@ def test_a_loss_of_power_at_or_after_a_commit(tmp_path: Path, tally: Callable[[s
             line.account(read(store, first, place(seq)), expected, expected)
             store.close()
             shutil.rmtree(copy)
+
+
+def test_gc_removes_rows_once_the_log_without_them_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, done = tmp_path / "s", list[str]()
+    create_local(str(path), SCHEMA, StreamSettings())
+    store = open_local(str(path))
+    store._writer._full = 1
+    writer = Writer(store, "a")
+    for second in range(1, 6):
+        writer.send([float(second)], floor=second)
+    sync, unlink = os.fsync, os.unlink
+
+    def synced(fd: int) -> None:
+        done.append(Path(f"/proc/self/fd/{fd}").readlink().name)
+        sync(fd)
+
+    def removed(name: str, **more: Any) -> None:
+        done.append("removed")
+        unlink(name, **more)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "unlink", removed)
+    assert store.gc(age=0).rows == 5
+    assert (done[0], done.count("removed") > 1) == ("catalog.db-wal", True)

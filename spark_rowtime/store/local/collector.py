@@ -231,6 +231,8 @@ class Collector:
                 more = self._named.read()
         with self._guard:
             files = [*self._named.others(stream), *forgotten(self._catalog, stream)]
+        if files:
+            self._catalog.sync()  # files that are gone are damage to a log that has their trains again
         for start in range(0, len(files), PORTION_FILES):
             some = files[start : start + PORTION_FILES]
             with self._transaction():

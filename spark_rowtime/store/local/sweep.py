@@ -1,6 +1,6 @@
 """Removes the segments whose trains are gone.
 
-A file that is removed before its trains would count as damage. So the log is cut first, and the next
+A file that is removed before its trains would count as damage. So the log is cut first, and synced, and the next
 ``gc`` removes the files that a process left when it died.
 """
 
