@@ -127,6 +127,10 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         sql(f"SELECT l.k FROM a l JOIN b r ON {NEAR} AND r.rowtime <= l.rowtime + (now() - TIMESTAMP '2026-01-01')"),
         ("another one in a later batch", "r.rowtime <=", "Write a constant"),
     ),
+    "a time that grows, above an inner join": (
+        sql(f"SELECT l.k FROM a l JOIN b r ON {NEAR} WHERE r.rowtime <= l.rowtime + (now() - TIMESTAMP '2026-01-01')"),
+        ("another one in a later batch", "r.rowtime <="),
+    ),
     "an operator's schema": (of_the_operators_schema, (UNKNOWN, "give mapInPandas its schema as text")),
     "an operator's schema, renamed": (state_function_of_the_operators_schema, (UNKNOWN, "rowtime")),
     "a copied mark": (lambda p: hourly(marked_alias(p, "rowtime - INTERVAL 2 HOURS"), "t"), (UNKNOWN, "alias without")),
