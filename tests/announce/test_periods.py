@@ -157,7 +157,8 @@ def test_a_complete_stream_with_a_row_at_the_end_of_the_calendar_is_announced_up
             10,
         )
     )
-    assert len(announced) == {"1 hour": 2, "1 day": 1, "1 year": 1}[every]
+    rest = every != "1 hour" or options.get("tz") == "Europe/Berlin"  # where the year 10000 has begun before the end
+    assert len(announced) == (1 if rest else 2)
     assert keys(path, every, name="test", **options) == []
 
 
