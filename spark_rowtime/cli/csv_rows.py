@@ -22,7 +22,7 @@ from spark_rowtime.types.timestamps import to_micros
 
 _BLOCK = 16 << 20
 """How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
-csv.field_size_limit(_BLOCK)  # else 128 KB; a longer field is one that Arrow does not read either
+csv.field_size_limit(2 * _BLOCK)  # else 128 KB; Arrow reads no row that is in more than two blocks
 
 
 @dataclass(frozen=True)

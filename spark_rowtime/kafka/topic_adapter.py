@@ -217,14 +217,15 @@ class TopicAdapter:
         return found is not None and found.checkpoint is not None
 
     def _unknown(self, sinks: Sinks, topic: TopicState) -> list[Part]:
-        """The partitions that the stream does not have; KafkaTopicError if it has others of another topic's id."""
+        """The partitions that the stream does not have; KafkaTopicError if it has others of a topic with another id."""
         with open_store(sinks.path) as store:
             infos = {part: store.producer(part.producer) for part in topic.parts}
         known = {part: info.checkpoint for part, info in infos.items() if info and info.checkpoint is not None}
         for part, text in known.items():
             checkpoint = Checkpoint.read(text, part.producer)
-            checkpoint.require_of(topic, part)
             checkpoint.require_watched(part.producer, watched=self.watches)
+            if len(known) < len(topic.parts):
+                checkpoint.require_of(topic, part)
         return [part for part in topic.parts if part not in known]
 
     def _open(

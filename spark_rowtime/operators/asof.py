@@ -121,7 +121,7 @@ def _streaming(
     fields = [StructField(f.name, f.dataType, True, unmarked(f)) for f in right.schema.fields if f.name in added]
     processor = AsOfProcessor(asof, in_arrow(StructType(fields)), inner=inner)
     schema = StructType(unpacked_fields(left.schema, asof.on) + fields)
-    kept = kept_field(asof.by, buckets, str(asof))
+    kept = kept_field(str(asof), buckets)
     return passed(sides[0].unionAll(sides[1]), processor, kept, schema, asof.on, asof.following)
 
 

@@ -46,7 +46,7 @@ def _streaming(
     sequence = sequence_of(df.schema, rowtime) if _needs_sequence(frame, what) else []
     processor = FrameProcessor(by, rowtime, frame, what, sequence)
     chunks = packed(df, by, rowtime, buckets)
-    kept = kept_field(by, buckets, str(frame))
+    kept = kept_field(str(frame), buckets)
     return passed(chunks, processor, kept, _output(df.schema, what, rowtime), rowtime, frame.following)
 
 

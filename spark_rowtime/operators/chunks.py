@@ -131,7 +131,7 @@ def micros(rows: pa.Table, column: str) -> Whole:
     if rows.column(column).null_count:
         raise SchemaMismatchError(
             f"A row has no time: {column!r} is null, so it is not known which rows come before it. Leave such rows out "
-            f'below the operator, by where("{column} IS NOT NULL"), and start the query again with its checkpoint.',
+            f'below the operator, by where("`{column}` IS NOT NULL"), and start the query again with its checkpoint.',
             column=column,
         )
     found: Whole = pc.cast(rows.column(column), pa.int64()).to_numpy()

@@ -28,9 +28,11 @@ from spark_rowtime.types.timestamps import DAY_MICROS
 
 WATERMARK = "spark.watermarkDelayMs"
 """The metadata key with which Spark marks the column that carries the watermark."""
-FOLLOWS, KEPT_BY = "rowtime.follows", "rowtime.keptBy"
+FOLLOWS = "rowtime.follows"
 """A metadata key for a column that a Python function produces. It names a column of the function's input, and states
 that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
+KEPT_BY = "rowtime.keptBy"
+"""Another one, for a state function: for how long it keeps which rows."""
 _SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -49,12 +51,13 @@ def chunk_field(follows: str) -> StructField:
     return StructField(CHUNK, BinaryType(), False, {FOLLOWS: follows})
 
 
-def kept_field(by: list[str], buckets: int, how: str) -> StructField:
+def kept_field(how: str, buckets: int) -> StructField:
     """Returns the column of packed rows behind a state function.
 
-    The extension refuses a checkpoint whose rows were kept otherwise: ``how`` says by what, with microseconds as 5L.
+    The extension refuses a checkpoint whose rows were kept otherwise, or by other keys. ``how``: for how long, with
+    microseconds as 5L.
     """
-    kept = f"{how} by ({', '.join(by)}) in {buckets} buckets"
+    kept = f"{how} in {buckets} buckets"
     return StructField(CHUNK, BinaryType(), False, {FOLLOWS: CHUNK, KEPT_BY: kept})
 
 

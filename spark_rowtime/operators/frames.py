@@ -111,7 +111,7 @@ class Cascading(Frame):
     origin: int = 0
 
     def __str__(self) -> str:
-        return f"rows of windows of {self.size}L from {self.origin}L on"
+        return f"rows of windows of {self.size}L from {self.origin % self.size}L on"
 
     @property
     def slot(self) -> int:

@@ -207,7 +207,7 @@ def _streaming(
 ) -> DataFrame:
     chunks = packed(_needed(rows, matches), matches.by, matches.rowtime, buckets)
     schema = StructType(unpacked_fields(_given(given, matches), matches.rowtime) + fields)
-    kept = kept_field(matches.by, buckets, "rows of matches")
+    kept = kept_field("rows of matches", buckets)
     return passed(chunks, MatchProcessor(matches), kept, schema, matches.rowtime, matches.search.within)
 
 

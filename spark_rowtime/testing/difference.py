@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 Row = Sequence[Any]
-_WORDS = re.compile(r"(?!(None|True|False|nan|inf)$)[^\W\d][\w .:/-]*|\d+(:\d+)+(\.\d+)?")
+_WORDS = re.compile(r"(?!(None|True|False|nan|inf)$)[^\W\d]([\w .:/-]*[\w.:/-])?|\d+(:\d+)+(\.\d+)?")
 """Words, and times of day: texts that no other value is written as, so that they need no quotes."""
 
 

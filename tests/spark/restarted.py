@@ -1,9 +1,10 @@
 """Queries that go on with other options in a session without the extension."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import spark_rowtime as rt
 from tests.streams import at, drained, opened, send
@@ -24,6 +25,27 @@ def restarted(spark: SparkSession, folder: Path) -> dict[str, tuple[str, list[in
     If the second run was refused, it runs again as the error says: with the first options.
     """
     return {name: _restarted(_Query(spark, folder / name)) for name in CHANGED}
+
+
+def begun_at_latest(spark: SparkSession, path: str, checkpoint: str, **options: str) -> list[int]:
+    """What a query reads whose first batch has failed, and which ran again when more had come."""
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, x INT")
+    sent, found = list[int](), list[int]()
+
+    def take(batch: DataFrame, number: int) -> None:
+        if sent == [1]:
+            raise OSError("the sink is down")
+        found.extend(row.x for row in batch.collect())
+
+    read = spark.readStream.format("rowtime").options(startingPosition="latest", **options).load(path)
+    writer = read.writeStream.foreachBatch(take).option("checkpointLocation", checkpoint)
+    with opened(path, "feed") as sink:
+        for x in (1, 2, 3):
+            sent.append(x)
+            send(sink, (f"{9 + x}:00", x), promise=f"{9 + x}:30")
+            with suppress(StreamingQueryException):
+                writer.trigger(availableNow=True).start().awaitTermination()
+    return found
 
 
 class _Query:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from spark_rowtime.operators import asofJoin, cascadingAggregate, matchRecognize, slidingAggregate
 from tests.spark.observed_query import Observed
@@ -21,6 +22,10 @@ def sliding(pipe: Pipe, **given: Any) -> DataFrame:
     return slidingAggregate(pipe.read("orders"), **{"by": "product", "aggregates": SUM, **given})
 
 
+def computed(pipe: Pipe, of: str) -> DataFrame:
+    return slidingAggregate(pipe.read("orders").withColumn("product", F.expr(of)), "product", rows=2, aggregates=SUM)
+
+
 def cascading(pipe: Pipe, **given: Any) -> DataFrame:
     return cascadingAggregate(pipe.read("orders"), **{"by": "product", "aggregates": SUM, **given})
 
@@ -31,13 +36,13 @@ def asof(pipe: Pipe, **given: Any) -> DataFrame:
     return asofJoin(orders.select("rowtime", "product"), right.drop("shop"), **{"by": "product", **given})
 
 
-def asof_in_sql(pipe: Pipe, by: str) -> DataFrame:
+def asof_in_sql(pipe: Pipe, on: str, rates: str = "rates") -> DataFrame:
     pipe.spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
     for name in ("orders", "rates"):
         pipe.read("orders").createOrReplaceTempView(name)
     return pipe.spark.sql(
-        "SELECT o.rowtime, o.product, r.units AS last FROM orders o ASOF JOIN rates r "
-        f"MATCH_CONDITION (o.rowtime >= r.rowtime) ON o.{by} = r.{by}"
+        f"SELECT o.rowtime, o.product, r.units AS last FROM orders o ASOF JOIN {rates} r "
+        f"MATCH_CONDITION (o.rowtime >= r.rowtime) ON {on}"
     )
 
 
@@ -48,6 +53,7 @@ def matches(pipe: Pipe, **given: Any) -> DataFrame:
     )  # fmt: skip
 
 
+SAME = "o.product = r.product"
 Build = Callable[..., DataFrame]
 CHANGES: dict[str, tuple[Build, dict[str, Any], dict[str, Any], str]] = {
     "interval": (sliding, {"interval": "80 minutes"}, {"interval": "8 minutes"}, "rows of the last 80 minutes"),
@@ -58,7 +64,7 @@ CHANGES: dict[str, tuple[Build, dict[str, Any], dict[str, Any], str]] = {
         "1 hour and the next 0 microseconds",
     ),
     "rows": (sliding, {"rows": 2}, {"rows": 3}, "the last 2 rows"),
-    "keys": (sliding, {"rows": 2}, {"rows": 2, "by": "shop"}, "by .product. in 8 buckets"),
+    "keys": (sliding, {"rows": 2}, {"rows": 2, "by": "shop"}, "in 8 buckets by .*time product"),
     "buckets": (sliding, {"rows": 2, "buckets": 3}, {"rows": 2}, "in 3 buckets"),
     "window": (cascading, {"window": "2 hours"}, {"window": "1 hour"}, "rows of windows of 2 hours"),
     "start": (cascading, {"window": "2 hours"}, {"window": "2 hours", "startTime": "1 hour"}, "from 0 micro"),
@@ -69,8 +75,23 @@ CHANGES: dict[str, tuple[Build, dict[str, Any], dict[str, Any], str]] = {
         {"tolerance": "1 hour"},
         "the forward right row",
     ),
-    "keys in SQL": (asof_in_sql, {"by": "product"}, {"by": "shop"}, "the last right row by .product."),
-    "keys of matches": (matches, {"partitionBy": "product"}, {"partitionBy": "shop"}, "rows of matches by .product."),
+    "keys in SQL": (asof_in_sql, {"on": SAME}, {"on": "o.shop = r.shop"}, "by .*time product"),
+    "the key of a side in SQL": (asof_in_sql, {"on": SAME}, {"on": "o.shop = r.product"}, "by .*time product"),
+    "a computed key in SQL": (asof_in_sql, {"on": SAME}, {"on": "upper(o.product) = upper(r.product)"}, "time product"),
+    "a computed key": (
+        lambda pipe, of: slidingAggregate(
+            pipe.read("orders").withColumn("product", F.expr(of)), "product", rows=2, aggregates=SUM
+        ),
+        {"of": "product"},
+        {"of": "upper(product)"},
+        "time product",
+    ),
+    "keys of matches": (
+        matches,
+        {"partitionBy": "product"},
+        {"partitionBy": "shop"},
+        "rows of matches in 8 buckets by .*time product",
+    ),
 }
 
 
@@ -94,6 +115,16 @@ def test_another_frame_or_key_is_refused_on_an_old_checkpoint(pipe: Pipe, tmp_pa
         query.step()
 
 
+def test_other_names_of_a_key_in_sql_are_no_other_key(pipe: Pipe, tmp_path: Path) -> None:
+    orders = opened(pipe.create("orders", COLUMNS), "feed")
+    renamed = "(SELECT rowtime, product AS item, units FROM rates)"
+    same = [{"on": SAME}, {"on": "o.product = r.PRODUCT"}, {"on": "o.product = r.item", "rates": renamed}]
+    for hour, given in enumerate(same, start=10):
+        with Observed(asof_in_sql(pipe, **given), tmp_path) as query:
+            send(orders, (f"{hour}:00", "A", "x", hour), promise=f"{hour}:30")
+            assert query.step() == [(f"{hour}:00", "A", hour)]
+
+
 def test_a_checkpoint_of_an_earlier_version_gets_its_frame(pipe: Pipe, tmp_path: Path) -> None:
     orders = opened(pipe.create("orders", COLUMNS), "feed")
     file = tmp_path / "checkpoint" / "rowtime-times.json"
@@ -101,8 +132,15 @@ def test_a_checkpoint_of_an_earlier_version_gets_its_frame(pipe: Pipe, tmp_path:
         send(orders, ("10:00", "A", "x", 1), promise="10:30")
         query.step()
     whole = json.loads(file.read_text())
-    assert whole.pop("functions") == ["rows of the last 3600000000L and the next 0L by (product) in 8 buckets"]
+    [function] = whole.pop("functions")
+    assert function.startswith("rows of the last 3600000000L and the next 0L in 8 buckets by ")
     rewrite(file, whole)
+    with (
+        pytest.raises(Exception, match="its checkpoint was begun with"),
+        Observed(sliding(pipe, interval="1 hour", following="1 hour"), tmp_path) as query,
+    ):
+        query.step()
+    assert json.loads(file.read_text()) == whole, "what is refused takes nothing for itself"
     with Observed(sliding(pipe, interval="1 hour"), tmp_path) as query:
         send(orders, ("11:00", "A", "x", 2), promise="11:30")
         assert query.step() == [("11:00", "A", "x", 2, 3)]

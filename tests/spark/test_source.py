@@ -11,7 +11,8 @@ from pyspark.sql.functions import col, count, window
 
 import spark_rowtime as rt
 from tests.spark.query_output import Watched, finish, plain, refused, rows_of, table
-from tests.sparksession import wait_for
+from tests.spark.restarted import begun_at_latest
+from tests.sparksession import NATIVE_READ, wait_for
 from tests.streams import Pipe, at, bound, opened, send
 
 HOURS = [("9:10", 1), ("9:40", 2), ("10:05", 3), ("10:30", 4), ("11:00", 5), ("11:59", 6)]
@@ -305,3 +306,12 @@ def test_no_jar_is_said_by_configure(monkeypatch: pytest.MonkeyPatch) -> None:
     for ask in (rt.jarPath, lambda: rt.configure(SparkSession.builder)):
         with pytest.raises(rt.ShimMissingError, match=r"java-shim/build\.py"):
             ask()
+
+
+@pytest.mark.parametrize("native", ["true", "false"])
+def test_a_query_that_begins_at_latest_goes_on_after_its_first_batch_has_failed(pipe: Pipe, native: str) -> None:
+    pipe.spark.conf.set(NATIVE_READ, native)
+    try:
+        assert begun_at_latest(pipe.spark, pipe.path("s"), str(pipe.folder / "c")) == [2, 3]
+    finally:
+        pipe.spark.conf.unset(NATIVE_READ)

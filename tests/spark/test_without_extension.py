@@ -89,6 +89,10 @@ def test_with_other_options_a_query_goes_on_where_it_was_or_is_refused(said: Any
         assert "the newest file of the folder offsets" in error
 
 
+def test_a_query_that_begins_at_latest_goes_on_after_its_first_batch_has_failed(said: Any) -> None:
+    assert said["latest"] == [2, 3]
+
+
 REFUSED = {
     "time": "without watermark",
     "another window": "without watermark",

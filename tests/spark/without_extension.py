@@ -10,7 +10,7 @@ from pyspark.sql.functions import count, window
 
 import spark_rowtime as rt
 from tests.spark.marked_windows import MarkedQueries
-from tests.spark.restarted import restarted
+from tests.spark.restarted import begun_at_latest, restarted
 from tests.sparksession import SETTINGS
 
 TOO_SLOW = "failed to connect back"
@@ -54,6 +54,8 @@ def main(folder: str) -> None:
         query()
     said["refused"] = marked.refused()
     said["restarted"] = restarted(spark, Path(folder, "restarted"))
+    latest = f"{folder}/latest"
+    said["latest"] = begun_at_latest(spark, f"{latest}/s", f"{latest}/c", bounds="ignore")
     spark.stop()
     said["configure after stop"] = configured()
     Path(folder, "said.json").write_text(json.dumps(said))

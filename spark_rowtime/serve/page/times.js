@@ -29,8 +29,8 @@ export function clock(ms, length) {
 
 /** "2026-01-05 10:00-11:00" */
 export function windowName(start, length) {
-  const date = new Date(start).toISOString().slice(0, 10);
-  if (length > DAY) return `${date} to ${new Date(start + length).toISOString().slice(0, 10)}`;
+  const [date, end] = [start, start + length].map(ms => new Date(ms).toISOString().split("T")[0]);
+  if (length > DAY) return `${date} to ${end}`;
   return length === DAY ? date : `${date} ${clock(start, length)}-${clock(start + length, length)}`;
 }
 

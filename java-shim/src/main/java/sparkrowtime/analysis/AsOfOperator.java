@@ -5,7 +5,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
@@ -73,7 +72,7 @@ final class AsOfOperator {
   }
 
   LogicalPlan plan() {
-    StructType chunk = new StructType(new StructField[] {kept()});
+    StructType chunk = new StructType(new StructField[] {chunk(PackedRows.CHUNK)});
     Dataset<Row> both = packed(join.left(), left, form.isInner(), 0).union(packed(join.right(), right, true, 1));
     Dataset<Row> joined = both.groupBy(functions.col(BUCKET)).transformWithStateInPandas(
         call(both, AsOfFunction.JOINED, chunk, arguments()), chunk, "Append", "EventTime", null, "");
@@ -145,24 +144,9 @@ final class AsOfOperator {
     return mapped(rows.withColumn("keyHash", hash), AsOfFunction.PACKED, packed, arguments);
   }
 
-  private StructField kept() {
-    String names = form.rightKeys().stream()
-        .flatMap(key -> Scala.list(key.references().toSeq()).stream())
-        .map(Attribute::name)
-        .collect(Collectors.joining(", "));
-    return chunk(follows(PackedRows.CHUNK).putString(Rowtime.KEPT_BY, "the last right row by (" + names + ")"));
-  }
-
   private static StructField chunk(String followed) {
-    return chunk(follows(followed));
-  }
-
-  private static StructField chunk(MetadataBuilder metadata) {
-    return new StructField(PackedRows.CHUNK, DataTypes.BinaryType, false, metadata.build());
-  }
-
-  private static MetadataBuilder follows(String followed) {
-    return new MetadataBuilder().putString(Rowtime.FOLLOWS, followed);
+    Metadata follows = new MetadataBuilder().putString(Rowtime.FOLLOWS, followed).build();
+    return new StructField(PackedRows.CHUNK, DataTypes.BinaryType, false, follows);
   }
 
   private Dataset<Row> mapped(Dataset<Row> rows, AsOfFunction function, StructType type, ObjectNode arguments) {

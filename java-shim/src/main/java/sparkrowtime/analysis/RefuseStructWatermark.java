@@ -3,17 +3,20 @@ package sparkrowtime.analysis;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.StructType;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**
- * Refuses a watermark on a window, or on another struct. Its bound is not known, so the query would be without bounds: Spark
- * derives such a watermark from the rows.
+ * Refuses a watermark on a window, or on another struct, in a query that keeps rows. Its bound is not known, and no window
+ * would be complete.
  */
 final class RefuseStructWatermark {
   private RefuseStructWatermark() {}
 
   static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseStructWatermark::checkNode));
+    if (plan.exists(Scala.function(StatefulNodes::keepsRows))) {
+      plan.foreach(Scala.each(RefuseStructWatermark::checkNode));
+    }
   }
 
   private static void checkNode(LogicalPlan node) {
@@ -22,7 +25,7 @@ final class RefuseStructWatermark {
       throw new IllegalArgumentException(
           "withWatermark(\"" + column + "\", ...) is on a struct, and the bounds of streams are not known for it: no window"
               + " would be complete by them. Leave it out, since a rowtime stream has a watermark of its own, and its"
-              + " windows have it, too; of another source, put it on the time before the window is made of it.");
+              + " windows have it, too; for a window of another column, or of another source, put it on that time below the window.");
     }
   }
 }

@@ -1,6 +1,7 @@
 package sparkrowtime.plan;
 
 import java.util.List;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -24,6 +25,9 @@ import sparkrowtime.support.Scala;
 public final class PackedRows {
   public static final String CHUNK = "chunk";
 
+  /** The names of the columns with the hash of the keys, below what packs the rows. */
+  private static final List<String> HASHES = List.of("bucket", "keyHash");
+
   private PackedRows() {}
 
   /** Whether this is a column of packed rows, created by packing or by a state function. */
@@ -46,16 +50,26 @@ public final class PackedRows {
     return packs || unpacks || keeps ? named(column.metadata().getString(Rowtime.FOLLOWS), input) : null;
   }
 
-  /** What a node keeps its rows by, as the library describes it; none of a node that is not one of these state functions. */
-  public static Stream<String> keptBy(LogicalPlan node) {
-    return isStateFunction(node)
-        ? Scala.list(node.output()).stream()
-            .filter(column -> isChunk(column) && column.metadata().contains(Rowtime.KEPT_BY))
-            .map(column -> column.metadata().getString(Rowtime.KEPT_BY))
-        : Stream.of();
+  /** For how long a state function keeps which rows, as the library describes it; empty if it does not. */
+  public static String kept(LogicalPlan function) {
+    return Scala.list(function.output()).stream()
+        .filter(column -> isChunk(column) && column.metadata().contains(Rowtime.KEPT_BY))
+        .map(column -> column.metadata().getString(Rowtime.KEPT_BY))
+        .collect(Collectors.joining());
   }
 
-  private static boolean isStateFunction(LogicalPlan node) {
+  /** The columns with the hash of the keys, one for each input of a state function. */
+  public static Stream<Attribute> hashes(LogicalPlan function) {
+    return Scala.list(function.children()).stream().flatMap(PackedRows::hashesOf);
+  }
+
+  private static Stream<Attribute> hashesOf(LogicalPlan packed) {
+    return packed instanceof MapInArrow
+        ? Scala.list(packed.children().apply(0).output()).stream().filter(column -> HASHES.contains(column.name()))
+        : hashes(packed);
+  }
+
+  public static boolean isStateFunction(LogicalPlan node) {
     return node instanceof TransformWithStateInPySpark && hasChunk(node);
   }
 

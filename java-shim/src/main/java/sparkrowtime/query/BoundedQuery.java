@@ -97,8 +97,9 @@ public final class BoundedQuery {
     RefuseSettings.check(conf);
     StablePlan.require(conf, execution.logicalPlan());
     FirstZone.require(execution);
-    CheckpointedTimes.check(execution);
+    Runnable keepTimes = CheckpointedTimes.check(execution);
     CheckpointedBounds.check(execution);
+    keepTimes.run();
     try {
       propagatorField().set(execution, new BoundPropagator(this));
       return this;

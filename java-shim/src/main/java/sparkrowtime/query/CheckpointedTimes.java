@@ -52,10 +52,11 @@ final class CheckpointedTimes {
 
   private CheckpointedTimes() {}
 
-  static void check(MicroBatchExecution query) {
+  /** Returns what writes the file again, if an earlier version wrote it: to be called once nothing refuses this run. */
+  static Runnable check(MicroBatchExecution query) {
     LogicalPlan plan = query.logicalPlan();
     List<String> now = in(plan);
-    List<String> functions = operators(plan).flatMap(PackedRows::keptBy).toList();
+    List<String> functions = functions(plan);
     CheckpointFile file = new CheckpointFile(query, FILE);
     boolean isNew = query.commitLog().getLatest().isEmpty();  // there is no state yet
     try {
@@ -63,15 +64,15 @@ final class CheckpointedTimes {
       JsonNode found = MAPPER.readTree(file.first(isNew, text));
       if (found.isArray()) {
         refuseOther(texts(found), inFirstForm(plan), file);
-        file.replace(text);
-      } else {
-        refuseOther(texts(found.path(TIMES)), now, file);
-        if (found.has(FUNCTIONS)) {
-          refuseOther(texts(found.path(FUNCTIONS)), functions, file);
-        } else if (!functions.isEmpty()) {
-          file.replace(text);
-        }
+        return () -> file.replace(text);
       }
+      refuseOther(texts(found.path(TIMES)), now, file);
+      if (found.has(FUNCTIONS)) {
+        refuseOther(texts(found.path(FUNCTIONS)), functions, file);
+      } else if (!functions.isEmpty()) {
+        return () -> file.replace(text);
+      }
+      return () -> {};
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(file + " is not the JSON that a query writes into it.", e);
     }
@@ -101,7 +102,7 @@ final class CheckpointedTimes {
     if (!before.equals(now)) {
       throw new IllegalArgumentException(
           "This query keeps its state by " + shown(now) + ", but its checkpoint was begun with " + shown(before)
-              + ": the state has the old times, and results of both would be mixed. Set the old sizes and"
+              + ": the state has the old ones, and results of both would be mixed. Set the old sizes, keys and"
               + " expressions back, or start with a new checkpoint and a new output. (Of a window its size, its step and its"
               + " start are given, of a session its gap; each operator has its own, and a join one for each side. The file "
               + file + " has them in microseconds.)");
@@ -110,6 +111,20 @@ final class CheckpointedTimes {
 
   private static String shown(List<String> times) {
     return times.stream().allMatch(AS_READ::equals) ? "no computed time" : Shown.intervals(times.toString());
+  }
+
+  /** The frames of the library's state functions, and how the hash of their keys is computed. */
+  private static List<String> functions(LogicalPlan plan) {
+    Definitions withNames = new Definitions(plan);
+    return operators(plan).filter(PackedRows::isStateFunction).map(node -> function(node, withNames)).toList();
+  }
+
+  private static String function(LogicalPlan node, Definitions withNames) {
+    Derivations derived = new Derivations(withNames, node, CheckpointedTimes::asRead, false, false);
+    String keys = PackedRows.hashes(node)
+        .map(column -> String.join(" or ", derived.texts(column, Columns.WHOLE)))
+        .collect(Collectors.joining(", "));
+    return PackedRows.kept(node) + " by " + keys;
   }
 
   private static List<String> in(LogicalPlan plan) {

@@ -14,7 +14,7 @@ public final class Rowtime {
   /** The metadata key with the input column whose floor a state function's output column follows. */
   public static final String FOLLOWS = "rowtime.follows";
 
-  /** The metadata key with what a state function of this library keeps its rows by: its frame, its keys. */
+  /** The metadata key with for how long a state function of this library keeps which rows. */
   public static final String KEPT_BY = "rowtime.keptBy";
 
   private Rowtime() {}
