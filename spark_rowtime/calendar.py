@@ -1,5 +1,6 @@
 """Calendar: the periods, such as hours and days, that the clocks of a time zone show."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 
@@ -55,6 +56,12 @@ class Calendar:
         except (OverflowError, ValueError):
             return Span(moment, END, from_micros(moment))
         return Span(span.start, END, span.clock) if span.end <= moment else span
+
+    def complete(self, moment: int, limit: int) -> Iterator[Span]:
+        """Yields the periods from the one that contains ``moment`` on that end at ``limit`` at the latest."""
+        while moment < END and (span := self.holding(moment)).end <= limit:
+            yield span
+            moment = span.end
 
     def _by_clock(self, moment: int) -> Span:
         first = self.unit.floor(self._least_later(moment))

@@ -67,8 +67,7 @@ class Progress:
             self._next = self._start_of_first_bound(head) if has_topics else self._start_of_first_row(head, limit)
         if self._next is not None:
             require_sensible(self._store.path, self._calendar.unit, max(self._next, head.largest or 0), limit)
-            while self._next < END and (span := self._calendar.holding(self._next)).end <= limit:
-                yield span
+            yield from self._calendar.complete(self._next, limit)
         self._looked_at = limit
 
     def announced(self, span: Span, head: Head) -> None:

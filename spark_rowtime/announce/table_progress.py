@@ -84,8 +84,7 @@ class TableProgress:
             self._keep()
         if self._next is not None:
             require_sensible(self._target, self._calendar.unit, max(self._next, state.last or 0), limit)
-            while self._next < END and (span := self._calendar.holding(self._next)).end <= limit:
-                yield span
+            yield from self._calendar.complete(self._next, limit)
 
     def announced(self, span: Span, state: Complete) -> None:  # noqa: ARG002
         """Records that a period is announced."""

@@ -1,6 +1,7 @@
 """The columns of the operators' DataFrames, what is required of them, and their metadata, which the extension reads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -46,9 +47,9 @@ def sequence_of(schema: StructType, rowtime: str) -> list[str]:
     return [f.name for f in schema.fields if isinstance(f.dataType, _SORTABLE) and f.name != rowtime]
 
 
-def chunk_field(follows: str) -> StructField:
-    """Returns the column of packed rows, whose times follow the column of that name."""
-    return StructField(CHUNK, BinaryType(), False, {FOLLOWS: follows})
+def chunk_field(follows: str, more: Mapping[str, str] = MappingProxyType({})) -> StructField:
+    """Returns the column of packed rows, whose times follow the column of that name, with ``more`` metadata."""
+    return StructField(CHUNK, BinaryType(), False, {FOLLOWS: follows, **more})
 
 
 def kept_field(how: str, buckets: int) -> StructField:
@@ -57,8 +58,7 @@ def kept_field(how: str, buckets: int) -> StructField:
     The extension refuses a checkpoint whose rows were kept otherwise, or by other keys. ``how``: for how long, with
     microseconds as 5L.
     """
-    kept = f"{how} in {buckets} buckets"
-    return StructField(CHUNK, BinaryType(), False, {FOLLOWS: CHUNK, KEPT_BY: kept})
+    return chunk_field(CHUNK, {KEPT_BY: f"{how} in {buckets} buckets"})
 
 
 def unpacked_fields(rows: StructType, rowtime: str) -> list[StructField]:

@@ -144,4 +144,4 @@ def _end(queue: _Queue) -> None:
 def event_of(message: Any) -> bytes:
     """Returns a message as a server-sent event. JSON has no line break."""
     text = json.dumps(message, ensure_ascii=False, allow_nan=False, default=plain)  # much faster than plain() on all
-    return f"data: {text}\n\n".encode(errors="replace")
+    return f"data: {text}\n\n".encode()

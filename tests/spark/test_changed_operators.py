@@ -79,9 +79,7 @@ CHANGES: dict[str, tuple[Build, dict[str, Any], dict[str, Any], str]] = {
     "the key of a side in SQL": (asof_in_sql, {"on": SAME}, {"on": "o.shop = r.product"}, "by .*time product"),
     "a computed key in SQL": (asof_in_sql, {"on": SAME}, {"on": "upper(o.product) = upper(r.product)"}, "time product"),
     "a computed key": (
-        lambda pipe, of: slidingAggregate(
-            pipe.read("orders").withColumn("product", F.expr(of)), "product", rows=2, aggregates=SUM
-        ),
+        computed,
         {"of": "product"},
         {"of": "upper(product)"},
         "time product",

@@ -41,12 +41,13 @@ class Ahead:
         """Begins a transaction and inserts the parts, if they are large. Returns whether it did."""
         self._keys = {thing: _FIRST_KEY + secrets.randbits(61) for thing in self._parts} if self._large else {}
         if self._large:
-            run_at_once(connection, [("BEGIN", ())])
+            limit: list[Statement] = [(f"SET LOCAL transaction_timeout = '{s}s'", ()) for s in (0, SENDING_SECONDS)]
+            limit = limit if connection.info.server_version >= _LIMITED else []
+            first: list[Statement] = [("BEGIN", ()), *limit]
             for portion in _portions(self._rows(stream)):
-                if connection.info.server_version >= _LIMITED:
-                    run_at_once(
-                        connection, [(f"SET LOCAL transaction_timeout = '{s}s'", ()) for s in (0, SENDING_SECONDS)]
-                    )
+                if first:
+                    run_at_once(connection, first)
+                first = limit
                 places = ", ".join(["(%s, %s, %s, %s)"] * len(portion))
                 values = [value for row in portion for value in row]
                 connection.execute(f"INSERT INTO rowtime.trains VALUES {places}", values, prepare=False)  # noqa: S608

@@ -32,7 +32,6 @@ import sparkrowtime.support.Scala;
  */
 final class AsOfOperator {
   private static final String TIME = "time";
-  private static final String BUCKET = "bucket";
 
   /** How the names of the columns of a side begin that are neither its time nor its keys. */
   static final List<String> SIDES = List.of("left ", "right ");
@@ -74,7 +73,7 @@ final class AsOfOperator {
   LogicalPlan plan() {
     StructType chunk = new StructType(new StructField[] {chunk(PackedRows.CHUNK)});
     Dataset<Row> both = packed(join.left(), left, form.isInner(), 0).union(packed(join.right(), right, true, 1));
-    Dataset<Row> joined = both.groupBy(functions.col(BUCKET)).transformWithStateInPandas(
+    Dataset<Row> joined = both.groupBy(functions.col(PackedRows.BUCKET)).transformWithStateInPandas(
         call(both, AsOfFunction.JOINED, chunk, arguments()), chunk, "Append", "EventTime", null, "");
     return mapped(joined, AsOfFunction.UNPACKED, output(), AsOfFunction.noArguments()).queryExecution().analyzed();
   }
@@ -136,12 +135,12 @@ final class AsOfOperator {
     Column[] of = keys.stream().map(functions::col).toArray(Column[]::new);
     Column hash = of.length == 0 ? functions.lit(0L) : functions.xxhash64(Scala.seq(List.of(of)));
     StructType packed = new StructType()
-        .add(BUCKET, DataTypes.IntegerType, false)
+        .add(PackedRows.BUCKET, DataTypes.IntegerType, false)
         .add("side", DataTypes.IntegerType, false)
         .add("place", DataTypes.LongType, false)
         .add(chunk(TIME));
     ObjectNode arguments = AsOfFunction.noArguments().put("side", number);
-    return mapped(rows.withColumn("keyHash", hash), AsOfFunction.PACKED, packed, arguments);
+    return mapped(rows.withColumn(PackedRows.KEY_HASH, hash), AsOfFunction.PACKED, packed, arguments);
   }
 
   private static StructField chunk(String followed) {

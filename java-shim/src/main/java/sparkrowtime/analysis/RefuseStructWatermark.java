@@ -25,7 +25,8 @@ final class RefuseStructWatermark {
       throw new IllegalArgumentException(
           "withWatermark(\"" + column + "\", ...) is on a struct, and the bounds of streams are not known for it: no window"
               + " would be complete by them. Leave it out, since a rowtime stream has a watermark of its own, and its"
-              + " windows have it, too; for a window of another column, or of another source, put it on that time below the window.");
+              + " windows have it, too; for a window of another column, or of another source, put it on that time below the"
+              + " window.");
     }
   }
 }

@@ -25,8 +25,10 @@ import sparkrowtime.support.Scala;
 public final class PackedRows {
   public static final String CHUNK = "chunk";
 
-  /** The names of the columns with the hash of the keys, below what packs the rows. */
-  private static final List<String> HASHES = List.of("bucket", "keyHash");
+  /** The columns with the hash of the keys, below what packs the rows: in as many buckets as there are, or whole. */
+  public static final String BUCKET = "bucket";
+
+  public static final String KEY_HASH = "keyHash";
 
   private PackedRows() {}
 
@@ -65,8 +67,12 @@ public final class PackedRows {
 
   private static Stream<Attribute> hashesOf(LogicalPlan packed) {
     return packed instanceof MapInArrow
-        ? Scala.list(packed.children().apply(0).output()).stream().filter(column -> HASHES.contains(column.name()))
+        ? Scala.list(packed.children().apply(0).output()).stream().filter(PackedRows::isHash)
         : hashes(packed);
+  }
+
+  private static boolean isHash(Attribute column) {
+    return column.name().equals(BUCKET) || column.name().equals(KEY_HASH);
   }
 
   public static boolean isStateFunction(LogicalPlan node) {

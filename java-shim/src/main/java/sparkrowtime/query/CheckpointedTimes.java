@@ -55,8 +55,10 @@ final class CheckpointedTimes {
   /** Returns what writes the file again, if an earlier version wrote it: to be called once nothing refuses this run. */
   static Runnable check(MicroBatchExecution query) {
     LogicalPlan plan = query.logicalPlan();
-    List<String> now = in(plan);
-    List<String> functions = functions(plan);
+    Definitions withNames = new Definitions(plan);
+    List<String> now = operators(plan).flatMap(node -> in(node, withNames)).toList();
+    List<String> functions =
+        operators(plan).filter(PackedRows::isStateFunction).map(node -> function(node, withNames)).toList();
     CheckpointFile file = new CheckpointFile(query, FILE);
     boolean isNew = query.commitLog().getLatest().isEmpty();  // there is no state yet
     try {
@@ -113,23 +115,13 @@ final class CheckpointedTimes {
     return times.stream().allMatch(AS_READ::equals) ? "no computed time" : Shown.intervals(times.toString());
   }
 
-  /** The frames of the library's state functions, and how the hash of their keys is computed. */
-  private static List<String> functions(LogicalPlan plan) {
-    Definitions withNames = new Definitions(plan);
-    return operators(plan).filter(PackedRows::isStateFunction).map(node -> function(node, withNames)).toList();
-  }
-
+  /** The frame of one of the library's state functions, and how the hash of its keys is computed. */
   private static String function(LogicalPlan node, Definitions withNames) {
     Derivations derived = new Derivations(withNames, node, CheckpointedTimes::asRead, false, false);
     String keys = PackedRows.hashes(node)
         .map(column -> String.join(" or ", derived.texts(column, Columns.WHOLE)))
         .collect(Collectors.joining(", "));
     return PackedRows.kept(node) + " by " + keys;
-  }
-
-  private static List<String> in(LogicalPlan plan) {
-    Definitions withNames = new Definitions(plan);
-    return operators(plan).flatMap(node -> in(node, withNames)).toList();
   }
 
   private static Stream<String> in(LogicalPlan node, Definitions withNames) {
