@@ -34,6 +34,9 @@ WAS_DETACHED = (
 )
 """The log message for a detached producer that has nothing to send."""
 
+NOT_RENEWED = "The lease of producer %s could not be renewed (%d in all)"
+"""The log message for producers whose leases could not be renewed."""
+
 
 class Lease:
     """The lease of one sink's producer. A commit renews it; otherwise it is renewed after a third of its length.
@@ -42,7 +45,7 @@ class Lease:
     has passed half of its pause and whose sink is in no call.
 
     ``micros``: its length; None: the producer has no lease, and nothing is ever due. ``now`` is a clock that nobody can
-    set. All methods are called under the sink's ``lock``.
+    set. All methods are called under the sink's ``lock``, but ``renew_beside``.
     """
 
     def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
@@ -107,12 +110,28 @@ class Lease:
             else:
                 other.lock.release()
 
+    def renew_beside(self) -> None:
+        """Renews the lease if that is due, while a call keeps the sink's lock: a commit that takes long, for example.
+
+        Whatever else a renewal may find out, the call finds out by itself.
+        """
+        if self._pause is None or not self._alive or self._now() - self._renewed_at < self._pause:
+            return
+        self.tried()
+        try:
+            self.outbox.store.renew_beside([self.outbox.held])
+        except RowtimeError:
+            LOG.warning(NOT_RENEWED, repr(self.outbox.producer), 1, exc_info=True)
+
     @property
     def soon_due(self) -> bool:
         """Whether it costs nothing to renew the lease now, since half of the pause has passed."""
         assert self._pause is not None
-        alive = self.lives and self.fenced is None and not self.outbox.broken
-        return alive and self._now() - self._renewed_at >= self._pause // 2
+        return self._alive and self._now() - self._renewed_at >= self._pause // 2
+
+    @property
+    def _alive(self) -> bool:
+        return self.lives and self.fenced is None and not self.outbox.broken
 
     def note(self, result: Renewal) -> None:
         """Records the result of a renewal. It says nothing of a producer that was detached by hand: see ``renew``."""
@@ -148,6 +167,6 @@ def _renew(leases: list[Lease], store: Store) -> None:
             lease.note(result)
     except RowtimeError:
         names = ", ".join(repr(name) for name, _ in producers[:NAMED])
-        LOG.warning("The lease of producer %s could not be renewed (%d in all)", names, len(leases), exc_info=True)
+        LOG.warning(NOT_RENEWED, names, len(leases), exc_info=True)
         for lease in leases:
             lease.tried()

@@ -43,7 +43,7 @@ class CommitScheduler:
         self.lease = lease
         self._timer_due_at, self._paused = NEVER_MICROS, False
         self._fast_path_until = NEVER_MICROS
-        self.timer = Timer(lock, self.run_due, f"rowtime-{outbox.path}")
+        self.timer = Timer(lock, self.run_due, self.run_beside, f"rowtime-{outbox.path}")
 
     def start(self) -> None:
         """Starts the renewals of the lease, if there is one."""
@@ -141,6 +141,10 @@ class CommitScheduler:
         wait = max(min(waits), 0) if waits else None
         self._timer_due_at = NEVER_MICROS if wait is None else now + wait
         return None if wait is None else wait / SECOND_MICROS
+
+    def run_beside(self) -> None:
+        """Does what is due although a call keeps the sink's lock. The timer's thread calls it."""
+        self.lease.renew_beside()
 
     @property
     def _waits(self) -> bool:

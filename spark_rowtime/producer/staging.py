@@ -40,7 +40,7 @@ class Staging:
     def stage(self, batches: Sequence[Timed]) -> tuple[Staged, ...]:
         """Returns all batches as trains. ``batches`` begin with those of the last call, if that did not land."""
         done = self._plan if self._store.keeps_staged else _NOTHING
-        more = list(_trains(batches[done.batches :], self._store.schema, self._max_train_rows))
+        more = list(_trains(batches[done.batches :], self._max_train_rows))
         plan = self._plan = _Plan(len(batches), done.trains + more, list(done.staged))
         while len(plan.staged) < len(plan.trains):
             plan.staged.append(self._store.stage(*plan.trains[len(plan.staged)]))
@@ -51,25 +51,16 @@ class Staging:
         self._plan = _NOTHING
 
 
-def _trains(batches: Sequence[Timed], schema: pa.Schema, most_rows: int) -> Iterator[Train]:
+def _trains(batches: Sequence[Timed], most_rows: int) -> Iterator[Train]:
     for (small, _), alike in groupby(batches, key=_shape):
         given = list(alike)
         if len(given) == 1 and len(given[0].micros) <= most_rows:
-            yield _of_schema(given[0].rows, schema), given[0].ends
+            yield given[0].rows, given[0].ends
             continue
         rows = pa.Table.from_batches([batch.rows for batch in given])
-        if not rows.schema.equals(schema, check_metadata=True):
-            rows = pa.Table.from_arrays(rows.columns, schema=schema)
         trains = (rows.combine_chunks() if small else rows).to_batches(max_chunksize=most_rows)
         whole = not small and len(trains) == len(given)  # no batch was cut
         yield from zip(trains, [batch.ends for batch in given] if whole else [None] * len(trains), strict=True)
-
-
-def _of_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns the rows with a schema that differs at most in nullability and metadata."""
-    if rows.schema.equals(schema, check_metadata=True):
-        return rows
-    return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
 
 def _shape(batch: Timed) -> tuple[bool, pa.Schema]:

@@ -107,6 +107,10 @@ class Store(ABC):
         """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction."""
         return [self._renewed(*producer) for producer in producers]
 
+    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> None:
+        """Does ``renew_all`` while another thread is in a call of the store, and does not wait for its end."""
+        self.renew_all(producers)
+
     def _renewed(self, producer: str, epoch: int) -> Renewal:
         try:
             return self.renew(producer, epoch)
@@ -124,7 +128,9 @@ class Store(ABC):
 
     @abstractmethod
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
-        """Writes the bytes of ``rows`` (at least 1 row, of exactly ``schema``). No reader sees them yet.
+        """Writes the bytes of ``rows`` (at least 1 row). No reader sees them yet.
+
+        They may differ from ``schema`` in nullability and metadata, which no message has.
 
         ``ends`` is the ``span`` of the rows, if the caller has computed it already.
         """

@@ -36,8 +36,11 @@ def without_added(schema: pa.Schema, columns: int) -> pa.Schema:
 
 
 def with_columns(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns rows of an older or newer schema of the stream as rows of ``schema``. Added columns are null."""
-    if rows.num_columns == len(schema):
+    """Returns rows of an older or newer schema of the stream as rows of ``schema``. Added columns are null.
+
+    The rows may differ from their schema in nullability and metadata.
+    """
+    if rows.schema.equals(schema, check_metadata=True):
         return rows
     columns = rows.columns[: len(schema)]
     columns += [pa.nulls(rows.num_rows, field.type) for field in list(schema)[len(columns) :]]

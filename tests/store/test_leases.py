@@ -1,11 +1,18 @@
 """Leases go by a clock that does not jump, and a producer whose lease ended though it lives joins again."""
 
+from contextlib import AbstractContextManager, nullcontext
+from threading import Thread
+from typing import Any
+
 import pytest
 
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Receipt
 from spark_rowtime.store.steady_clock import Reading
-from tests.store.streams import SECOND, NewStream, Opener, Writer, at, place
+from tests.store.streams import SCHEMA, SECOND, NewStream, Opener, Writer, at, batch, place, read
 
 LEASE = 30 * SECOND
 YEAR = 365 * 86_400 * SECOND
@@ -141,3 +148,48 @@ def test_what_is_true_now_is_shown_without_writing(new_stream: NewStream) -> Non
     assert store.expire()
     now = store.snapshot()
     assert (now.clock, now.due) == (now.logged_clock, [])
+
+
+def busy(store: Store) -> AbstractContextManager[object]:
+    """What a commit that sends its rows keeps: in PostgreSQL the store's connection."""
+    connection = getattr(store, "_connection", None)
+    return nullcontext() if connection is None else connection.lent()
+
+
+def test_a_call_that_takes_longer_than_the_lease_keeps_it(
+    new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timer's thread renews the lease beside the call, here while rows are written and while they are committed."""
+    open_stream, machine = new_stream(), Machine()
+    store, other = machine.opened(open_stream), machine.opened(open_stream)
+    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
+    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, maxTrainRows=2, **steady)
+    Writer(other, "other").send([20], floor=20)
+    stage, commit = store.stage, store.commit
+
+    def takes_long() -> None:
+        for _ in range(4):
+            machine.passes(10)
+            beside = Thread(target=sink._scheduler.timer.run)
+            with busy(store):
+                beside.start()
+                beside.join()
+            assert not other.expire()
+
+    def slowly_staged(*train: Any) -> Any:
+        takes_long()
+        return stage(*train)
+
+    def slowly_committed(made: Any) -> Receipt:
+        takes_long()
+        return commit(made)
+
+    monkeypatch.setattr(store, "stage", slowly_staged)
+    monkeypatch.setattr(store, "commit", slowly_committed)
+    sink.sendRows(batch(1, 2, 3, 4))
+    sink.flush()
+    assert read(other) == [20, 1, 2, 3, 4]
+    assert machine.running == 120 * SECOND, "two trains and a commit"
+    assert events(other, "feed") == ["joined", "sent", "sent"]
+    monkeypatch.undo()
+    sink.close()

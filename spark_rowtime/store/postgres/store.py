@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -117,21 +117,17 @@ class PostgresStore(LedgerStore):
         """The last commit of each producer, if its outcome is not known."""
 
     def _transact(
-        self, function: _InTransaction[_Result], *first: Statement, ahead: Ahead | None = None, patience: str = ""
-    ) -> _Result:
-        return self._transact_on(self._connection, function, *first, ahead=ahead, patience=patience)
-
-    def _transact_on(
         self,
-        connection: Connection,
         function: _InTransaction[_Result],
         *first: Statement,
         ahead: Ahead | None = None,
         patience: str = "",
+        by: Connection | None = None,
     ) -> _Result:
         """Runs ``function`` in a transaction, with the answers to ``first``, which take no round trip of their own.
 
-        ``ahead``: what is sent before the stream is locked. ``patience``: see ``Transaction.begin``.
+        ``ahead``: what is sent before the stream is locked. ``patience``: see ``Transaction.begin``. ``by``: another
+        connection than the store's.
         """
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
@@ -142,16 +138,16 @@ class PostgresStore(LedgerStore):
             transaction.finish()
             return result
 
-        return connection.call(once)
+        return (by or self._connection).call(once)
 
     def _decide(
         self,
         decision: Callable[[Ledger], _Result],
         *about: str,
         ahead: Ahead | None = None,
-        patience: str = "",
+        by: Connection | None = None,
     ) -> _Result:
-        return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead, patience=patience)
+        return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead, by=by)
 
     def _ledger(self, page: PostgresPage) -> Ledger:
         return Ledger(page, self.path, self.settings)
@@ -162,6 +158,7 @@ class PostgresStore(LedgerStore):
         *about: str,
         ahead: Ahead | None = None,
         patience: str = "",
+        by: Connection | None = None,
     ) -> _Result:
         def run(transaction: Transaction, answers: list[list[tuple[Any, ...]]]) -> _Result:
             page = PostgresPage(transaction, self.path, self.schema, self.settings, about, answers)
@@ -169,13 +166,13 @@ class PostgresStore(LedgerStore):
             page.end()
             return result
 
-        return self._transact(run, *questions(self._id, about), ahead=ahead, patience=patience)
+        return self._transact(run, *questions(self._id, about), ahead=ahead, patience=patience, by=by)
 
     def _access(self, connection: Connection) -> Access:
         """Returns what removes old rows by that connection."""
 
         def transact(function: Callable[[Transaction], Any]) -> Any:
-            return self._transact_on(connection, lambda transaction, _: function(transaction))
+            return self._transact(lambda transaction, _: function(transaction), by=connection)
 
         def look() -> tuple[LogState, int]:
             row = connection.one(log_state.SELECT, self._id, self.name)
@@ -242,6 +239,11 @@ class PostgresStore(LedgerStore):
             if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
             raise
+
+    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> None:
+        """A commit keeps the store's connection while it sends its rows."""
+        with closing(self._connection.another()) as other:
+            self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers), by=other)
 
     def _require_own_objects(self) -> None:
         """Raises StoreUnavailableError if what this stream adds to its location would be removed by another database.
