@@ -417,6 +417,9 @@ class MemoryStore(LedgerStore):
                 break
             self.state.horizon = piece.seq
         gone = [piece.size for piece in trains if piece.seq <= self.state.horizon]
+        for at, entry in enumerate(self.state.log[before.seq : self.state.horizon], before.seq):
+            if entry.train is not None:
+                self.state.log[at] = entry._replace(train=replace(entry.train, location=None))
         return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _forget(self) -> int:

@@ -1,5 +1,7 @@
 """Retention: what gc removes, what it never removes, and what is said of what is gone."""
 
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from spark_rowtime.store.base import Store
 from spark_rowtime.store.memory import MemoryStore
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.settings import StreamSettings
-from tests.store.streams import EMPTY, SCHEMA, SECOND, NewStream, Writer, at, infos, place, read, seconds
+from tests.store.streams import EMPTY, SCHEMA, SECOND, WHOLE, NewStream, Writer, at, infos, place, read, seconds
 
 ARRIVAL, SORTED = Release("arrival"), Release("rowtime")
 
@@ -280,3 +282,14 @@ def test_automatically_by_size(new_stream: NewStream) -> None:
         most = max(most, sum(piece.size for piece in store.slices(ARRIVAL.earliest(store), place(9999))))
     assert 80_000 < most < 100_000 * 9 / 8 + 3000
     assert store.head().rows == 19_900
+
+
+def test_a_stream_in_memory_frees_what_it_removes() -> None:
+    store = MemoryStore("memory://freed", SCHEMA, StreamSettings())
+    writer = Writer(store, "a")
+    writer.send([1], floor=1)
+    writer.send([2], floor=2)
+    removed, kept = (weakref.ref(store.read(piece)) for piece in store.slices(EMPTY, WHOLE))
+    assert store.gc(size=16).rows == 1, "a row has two numbers"
+    assert removed() is None
+    assert kept() is not None
