@@ -237,7 +237,7 @@ def renameStream(path: str, to: str) -> None:
         StreamNotFoundError: There is no stream at ``path``.
         StreamExistsError: Something exists at ``to`` already.
         StreamBusyError: Somebody has the stream open.
-        InvalidOptionError: ``to`` is in another database, or in another kind of store.
+        InvalidOptionError: ``to`` is in another database, or in another kind of store; or ``path`` is a link.
         StoreUnavailableError: The directory cannot be renamed, for example since ``to`` is on another file system.
 
     Example:

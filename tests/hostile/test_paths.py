@@ -112,11 +112,13 @@ def test_a_link_to_a_stream_is_the_stream(tmp_path: Path) -> None:
         rt.createStream(str(tmp_path / "link"), SCHEMA)
 
 
-def test_a_link_to_a_stream_is_not_deleted_in_its_place(tmp_path: Path) -> None:
+def test_a_link_to_a_stream_is_neither_deleted_nor_renamed_in_its_place(tmp_path: Path) -> None:
     goes(str(tmp_path / "s"), tmp_path / "s")
     (tmp_path / "link").symlink_to(tmp_path / "s")
     with pytest.raises(rt.InvalidOptionError, match=f"link is a link to the stream at {tmp_path}/s. Nothing was del"):
         rt.deleteStream(str(tmp_path / "link"))
+    with pytest.raises(rt.InvalidOptionError, match=f"link is a link to the stream at {tmp_path}/s. Nothing was ren"):
+        rt.renameStream(str(tmp_path / "link"), str(tmp_path / "elsewhere"))
     assert rt.describeStream(str(tmp_path / "link")).rows == 1
     rt.deleteStream(str(tmp_path / "s"))
 

@@ -21,6 +21,7 @@ def rename_local(path: str, to: str) -> None:
     """Renames a stream. Raises StreamBusyError while somebody has it open, StreamExistsError if ``to`` exists."""
     source, target = Path(path).absolute(), Path(to).absolute()
     require_stream(source)
+    _require_no_link(source, "renamed", "Rename that one, and link to it again.")
     with _errors(source), only_user(source):
         require_nothing(target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +42,7 @@ def delete_local(path: str, force: bool) -> None:
     """Deletes a stream. Unless ``force``, raises StreamBusyError while somebody has it open."""
     source = Path(path).absolute()
     require_stream(source)
-    _require_no_link(source)
+    _require_no_link(source, "deleted", "Delete that one, then the link.")
     with _errors(source):
         gone = stray(source, "deleting")
         if force:
@@ -53,12 +54,11 @@ def delete_local(path: str, force: bool) -> None:
         shutil.rmtree(gone)
 
 
-def _require_no_link(source: Path) -> None:
-    """Raises InvalidOptionError for a link: its removal would leave the stream, and be told as a deletion."""
+def _require_no_link(source: Path, done: str, instead: str) -> None:
+    """Raises InvalidOptionError for a link. The stream would stay where it is, and be told of as ``done``."""
     if source.is_symlink():
         raise InvalidOptionError(
-            f"{source} is a link to the stream at {source.resolve()}. Nothing was deleted. Delete that one, then the "
-            "link.",
+            f"{source} is a link to the stream at {source.resolve()}. Nothing was {done}. {instead}",
             option="path",
             value=str(source),
         )
