@@ -50,7 +50,7 @@ from spark_rowtime.store.postgres.prefetch import Prefetch
 from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.stream_locks import reading_all
 from spark_rowtime.store.postgres.transaction import Transaction
-from spark_rowtime.store.postgres.uptime import Moment, moment, restarted
+from spark_rowtime.store.postgres.uptime import Moment, Stall, moment, restarted
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
@@ -67,6 +67,8 @@ _MAY_WRITE = (
 )
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
+RECOVERY_MICROS = 15 * SECOND_MICROS
+"""How long a reader leaves what is due to writers where it could not write. They know since when nobody could."""
 _Result = TypeVar("_Result")
 _InTransaction = Callable[[Transaction, list[list[tuple[Any, ...]]]], _Result]
 
@@ -106,6 +108,7 @@ class PostgresStore(LedgerStore):
         self.now: Callable[[], int] = wall_clock
         self.steady: Callable[[], Reading] = machine_reading
         self.sleep: Callable[[float], object] = time.sleep
+        self._stall, self._expires_from = Stall(lambda: self.steady().micros), 0
         location = stream.settings.location
         self.objects = None if location is None else Objects(path, location, stream.uuid)
         self.carried = CarriedTrains(path, stream.schema, self.objects)
@@ -136,9 +139,12 @@ class PostgresStore(LedgerStore):
             transaction.at = self._moment(transaction.head, at)
             result = function(transaction, found)
             transaction.finish()
+            if transaction.writes:
+                self._stall.ended()
             return result
 
-        return (by or self._connection).call(once)
+        with self._stall.watched():
+            return (by or self._connection).call(once)
 
     def _decide(
         self,
@@ -200,7 +206,7 @@ class PostgresStore(LedgerStore):
         return Ownership(objects, self._id, access.rows, access.transact)
 
     def _moment(self, head: LogState, database: Reading) -> Moment:
-        return moment(head, self._reading(database), self._wall(database))
+        return moment(head, self._reading(database), self._wall(database), self._stall.micros)
 
     @property
     def number(self) -> int:
@@ -231,14 +237,20 @@ class PostgresStore(LedgerStore):
             page.transaction.changed()
             return self._ledger(page).expire()
 
+        now = self.steady().micros
+        if now < self._expires_from:
+            return False
+        self._expires_from = now + RECOVERY_MICROS
         if not self._may_write():  # a writer does it
             return False
         try:
-            return self._on_page(act, patience=EXPIRY_PATIENCE)
+            expired = self._on_page(act, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
             if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
             raise
+        self._expires_from = 0
+        return expired
 
     def renew_beside(self, producers: Sequence[tuple[str, int]]) -> None:
         """A commit keeps the store's connection while it sends its rows."""
@@ -297,12 +309,13 @@ class PostgresStore(LedgerStore):
 
     def _commit_in_one_trip(self, commit: Commit) -> Receipt | None:
         """Commits in one round trip, if the server can decide the commit; see ``one_trip_commit``."""
-        if not one_trip_suffices(commit, self.settings):
+        if self._stall.micros or not one_trip_suffices(commit, self.settings):
             return None
         clock = reading(self.now, self.steady) if self._replaced else None
         wall = None if self.now is wall_clock else self.now()
         sql, values = call(commit, self._id, self.name, self.settings, clock, wall)
-        made = landed(self._connection.look(sql, *values))
+        with self._stall.watched():
+            made = landed(self._connection.look(sql, *values))
         if made is None:
             return None
         self._collector.after_commit(made.uptime, made.cleaned, made.train_bytes)

@@ -73,6 +73,11 @@ class Transaction:
         """Notes that the head has changed, so that it is written with the commit."""
         self._changed = True
 
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written."""
+        return self._changed
+
     def flush(self) -> None:
         """Writes everything. Nothing may be changed afterwards."""
         self._send()

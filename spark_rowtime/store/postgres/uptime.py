@@ -5,10 +5,48 @@ the server is down it stands still, so no lease or age includes a time in which 
 back, the uptime goes on from where it was. If the clock is put forward, that much time has passed.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.steady_clock import Reading
+
+STALL_MICROS = 200_000
+"""This much of each stall is counted all the same, so that the uptime also goes on where transactions often fail."""
+
+
+class Stall:
+    """What a process knows of a stall, in which nobody can write: since when its own transactions have failed.
+
+    Law (*stalls*): a process takes out of the uptime what it knows of a stall, as on a full disk, behind the last time
+    that anybody has written. What others wrote shows that it was no stall until then.
+    """
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        """``now``: a clock of the machine that nobody can set, in microseconds."""
+        self._now = now
+        self._since: int | None = None
+
+    @property
+    def micros(self) -> int:
+        """How long transactions have failed; 0 if the last one has not."""
+        return 0 if self._since is None else self._now() - self._since
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Notes whether what is done fails, since the store cannot be written."""
+        at = self._now()
+        try:
+            yield
+        except StoreUnavailableError:
+            self._since = at if self._since is None else self._since
+            raise
+
+    def ended(self) -> None:
+        """Notes that a transaction has written."""
+        self._since = None
 
 
 class Moment(NamedTuple):
@@ -20,14 +58,15 @@ class Moment(NamedTuple):
     wall: int
 
 
-def moment(head: LogState, at: Reading, wall: int) -> Moment:
-    """Returns the moment of a reading."""
+def moment(head: LogState, at: Reading, wall: int, stalled: int = 0) -> Moment:
+    """Returns the moment of a reading. ``stalled``: for how long before it nobody could write, as far as is known."""
     if head.boot is None:
         uptime = max(wall, head.stamp)
     elif restarted(head, at):
         uptime = head.stamp
     else:
         uptime = at.micros + head.ahead
+        uptime -= max(min(stalled, uptime - head.stamp) - STALL_MICROS, 0)
     return Moment(at.boot, uptime, uptime - at.micros, wall)
 
 
