@@ -162,8 +162,8 @@ class StreamInfo:
         """The producer that the stream waits for, in words.
 
         Returns:
-            The name of the ``holder``. If there is none, a text that begins with "nobody" and says why the bound
-            does not move.
+            The name of the ``holder``; if that is expected, the names of all that are expected, and that they have not
+            opened. If there is none, a text that begins with "nobody" and says why the bound does not move.
 
         Example:
             >>> import spark_rowtime as rt

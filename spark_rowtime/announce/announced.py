@@ -74,7 +74,7 @@ class Announced:
         """Makes the stream of positions if there is none; InvalidOptionError where it is missing, or not used."""
         if self._options and not self._is_topic:
             raise InvalidOptionError(
-                "options are those of Kafka's client, for a topic. Leave them out.", option="options"
+                "clientOptions are those of Kafka's client, for a topic. Leave them out.", option="clientOptions"
             )
         if self._is_stream:
             if positions is not None:

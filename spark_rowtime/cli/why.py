@@ -27,7 +27,9 @@ _WITHIN = click.option(
 
 @click.command()
 @click.argument("stream")
-@click.option("--at", help="The time that the stream is to be complete at; without it, the latest time of its feeds.")
+@click.option(
+    "--at", help="The time that the stream is to be complete at; without it, the latest of its feeds. A table needs it."
+)
 @click.option("--query", help="The name or id of a query that reads the stream: about its output instead.")
 @click.option(
     "--silent-after", default="10 s", show_default=True, help="A producer that sent nothing for so long is silent."

@@ -10,10 +10,10 @@ from spark_rowtime.diagnosis.causes import Cause
 
 @dataclass(frozen=True, slots=True)
 class ChainLink:
-    """One link of the chain from a feed to a stream: a producer, a stream, or a query.
+    """One link of the chain from a feed to a stream: a producer, a stream, or a query; to a table also its drain.
 
     Attributes:
-        kind: "producer", "stream" or "query".
+        kind: "producer", "stream" or "query"; of a table also "table" or "drain".
         name: The name of the producer, the path of the stream, or the name or id of the query.
         bound: The bound of the link; None if it has none. That of a query is the bound of its output.
         behindSeconds: How far the bound lies behind that of the link before it, in seconds of event time. For the
@@ -57,7 +57,7 @@ class Explanation:
     Attributes:
         stream: The path of the stream.
         at: The time asked for, an aware datetime, UTC. None: there is nothing that the stream could reach.
-        complete: Whether the stream is complete at ``at``: no later row is before it. None: it cannot be told.
+        complete: Whether the stream is complete at ``at``: no later row is before it.
         bound: The bound of the stream; None if it has none.
         holder: The name of what holds the stream: a producer or a query; None if nobody does.
         cause: The cause, a Cause. ``Cause.COMPLETE`` if the stream is complete at ``at``.
@@ -79,7 +79,7 @@ class Explanation:
 
     stream: str
     at: datetime | None
-    complete: bool | None
+    complete: bool
     bound: RowtimeBound | None
     holder: str | None
     cause: Cause

@@ -16,5 +16,7 @@ def import_extra(module: str, extra: str, user: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise ExtraNotInstalledError(
-            f"{user} needs {module} ({error}). Run pip install 'spark-rowtime[{extra}]'.", extra=extra
+            f"{user} needs {module} ({error}). Install its extra, from an index or the wheel: "
+            f"pip install 'spark-rowtime[{extra}]', or 'PATH/TO/THE.whl[{extra}]'.",
+            extra=extra,
         ) from error

@@ -37,6 +37,11 @@ def shown_commands(page: Path) -> list[list[str]]:
     return [words[1:] for words in commands if "..." not in words]
 
 
+def inline_commands(page: Path) -> list[list[str]]:
+    """The words of each command ``rowtime`` within a sentence."""
+    return [match[1].split() for match in re.finditer(r"`(rowtime [^`]+)`", FENCED.sub("", page.read_text()))]
+
+
 def _printed(text: str, block: re.Match[str], after: re.Match[str] | None) -> str | None:
     follows = after is not None and after[1] == "text" and not text[block.end() : after.start()].strip()
     return after[2] if follows and after is not None else None

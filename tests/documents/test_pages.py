@@ -13,7 +13,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main as command
-from tests.documents.blocks import ROOT, blocks, shown_commands
+from tests.documents.blocks import ROOT, blocks, inline_commands, shown_commands
 from tests.sparksession import wait_for
 
 DOCS = ROOT / "docs"
@@ -88,6 +88,22 @@ def test_the_commands_that_pages_show_are_complete(monkeypatch: pytest.MonkeyPat
         found = command.commands.get(name)
         assert found, f"{page}: rowtime {name}"
         found.make_context(f"{page}: rowtime {name}", words)
+
+
+def test_the_options_of_commands_in_sentences_are_there() -> None:
+    named = [
+        (page, words)
+        for page in [*DOCS.rglob("*.md"), ROOT / "README.md"]
+        for words in inline_commands(page)
+        if len(words) > 2 and words[1].islower()
+    ]
+    assert len(named) > 50
+    for page, (_, name, *words) in named:
+        found = command.commands.get(name)
+        assert found, f"{page}: rowtime {name}"
+        options = {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        unknown = [word for word in words if word.startswith("--") and word.partition("=")[0] not in options]
+        assert not unknown, f"{page}: rowtime {name} {unknown}"
 
 
 def test_every_public_name_is_in_the_reference() -> None:
