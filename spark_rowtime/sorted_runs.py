@@ -3,13 +3,14 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.types.schema import ROWTIME, rowtime_micros
 
 
@@ -55,13 +56,20 @@ class SortedRuns:
         return batches
 
     def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="rowtime-sort-")
-        file = Path(self._folder.name) / f"{len(self._files)}.arrow"
         batches = self._take_sorted()
-        with pa.ipc.new_file(str(file), batches[0].schema) as run:
-            for batch in batches:
-                run.write_batch(batch)
+        try:
+            if self._folder is None:
+                self._folder = TemporaryDirectory(prefix="rowtime-sort-")
+            file = Path(self._folder.name) / f"{len(self._files)}.arrow"
+            with pa.ipc.new_file(str(file), batches[0].schema) as run:
+                for batch in batches:
+                    run.write_batch(batch)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"The rows cannot be sorted in {gettempdir()} ({error}). Nothing was sent. Free space there, or name "
+                "another folder in TMPDIR.",
+                path=gettempdir(),
+            ) from None
         self._files.append(file)
 
 

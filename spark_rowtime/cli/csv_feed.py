@@ -21,7 +21,12 @@ from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros
+from spark_rowtime.types.timestamps import (
+    LARGEST,
+    LEAST,
+    show_micros,
+    wall_clock,  # noqa: TID251  (maxAhead counts from it)
+)
 
 _MOST_PRODUCERS = 1000
 
@@ -51,7 +56,8 @@ class CsvFeed:
     Laws: nothing is sent before the whole file has been read and validated. Each producer's rows are sent
     in the order of their times. When a bound is sent, all rows before it are committed already or in the
     same commit. A send that was interrupted and is repeated continues where it stopped: each producer's
-    checkpoint contains the number of its rows that are in the stream, and only flushes commit.
+    checkpoint contains the number of its rows that are in the stream, and only flushes commit. A repetition that would
+    read the file in another way is refused, since its first rows are other ones.
     """
 
     def __init__(self, rows: CsvRows, options: FeedOptions, runs: SortedRuns) -> None:
@@ -64,10 +70,13 @@ class CsvFeed:
 
     def read(self) -> None:
         """Reads and sorts the file. Raises an error if the file cannot be sent."""
+        before, _ = self._state(), self._identity
         for batch in self._rows.batches():
             if batch.num_rows:
                 self._note(batch)
                 self._runs.add(batch)
+        if self._state() != before:
+            raise SchemaMismatchError(f"{self._rows.file} was changed while it was read. Nothing was sent. Try again.")
         if self._options.producer is None:
             self.producers = {self._options.name}
         final = self._options.final
@@ -87,15 +96,17 @@ class CsvFeed:
             if not sinks:
                 return 0
             senders = _Senders(sinks, self._options.producer, self._identity)
+            reach, last = self._reach(path), None
             for batch in self._runs.merged():
                 for start, rows in self._intervals(batch):
-                    if start >= LEAST:
+                    if LEAST <= start <= reach:
                         senders.promise(RowtimeBound.fromFloor(start))
                     senders.send(rows)
                 senders.flush()
+                last = _last_within(batch, reach) or last
                 advance(batch.num_rows)
-            if self._last_bound is not None:
-                senders.promise(self._last_bound)
+            if (bound := self._last_bound(last)) is not None:
+                senders.promise(bound)
             if self._options.complete:
                 for sink in sinks.values():
                     sink.close(complete=True)
@@ -120,11 +131,21 @@ class CsvFeed:
     def _sink_options(self) -> dict[str, Any]:
         return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per}
 
-    @property
-    def _last_bound(self) -> RowtimeBound | None:
-        if self._options.final is not None or self.last is None:
+    def _reach(self, path: str) -> int:
+        """The largest rowtime that the stream surely takes. No bound follows from rejected rows beyond it."""
+        with open_store(path) as store:
+            ahead = store.settings.maxAhead if self._options.on_late == "reject" else None
+        return LARGEST if ahead is None else wall_clock() + ahead
+
+    def _last_bound(self, last: int | None) -> RowtimeBound | None:
+        if self._options.final is not None or last is None:
             return self._options.final
-        return RowtimeBound.fromFloor(min(self.last + 1, LARGEST))
+        return RowtimeBound.fromFloor(min(last + 1, LARGEST))
+
+    def _state(self) -> tuple[int, int]:
+        """What tells whether somebody has written into the file."""
+        found = self._rows.file.stat()
+        return found.st_size, found.st_mtime_ns
 
     def _note(self, batch: pa.RecordBatch) -> None:
         ends = span(batch)
@@ -160,10 +181,11 @@ class CsvFeed:
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        """What identifies a checkpoint: the same file, with the same rowtime and producer columns."""
+        """What identifies a checkpoint: the same file, with the same rowtime and producer columns, read in one way."""
         with self._rows.file.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}
+        identity = {"csv": digest[:32], "rowtime": self._rows.rowtime, "producer": self._options.producer}
+        return {**identity, "read": self._rows.how}
 
 
 class _Senders:
@@ -171,7 +193,7 @@ class _Senders:
 
     def __init__(self, sinks: dict[str, StreamSink], producer: str | None, identity: dict[str, Any]) -> None:
         self._sinks, self._producer, self._identity = sinks, producer, identity
-        self._landed = {name: self._stored(sink.checkpoint) for name, sink in sinks.items()}
+        self._landed = {name: landed(sink.checkpoint, identity) or 0 for name, sink in sinks.items()}
         self._passed = dict.fromkeys(sinks, 0)
         self._pending = set(sinks)
         self.sent = 0
@@ -205,9 +227,6 @@ class _Senders:
             self._sinks[name].flush(checkpoint=json.dumps({**self._identity, "rows": rows}))
         self._pending.clear()
 
-    def _stored(self, checkpoint: str | None) -> int:
-        return landed(checkpoint, self._identity) or 0
-
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:
             return iter([(next(iter(self._sinks)), rows)])
@@ -233,14 +252,32 @@ def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
 
 
 def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
-    """Returns how many rows of the file a checkpoint says have landed; None if it is none of this file."""
+    """Returns how many rows of the file a checkpoint says have landed; None if it is none of this file.
+
+    Raises InvalidOptionError if these rows were read in another way. Earlier versions did not note it.
+    """
     try:
         stored = json.loads(checkpoint or "{}")
     except ValueError:
         return None
-    if not isinstance(stored, dict) or {**stored, **identity} != stored:
+    same = {name: value for name, value in identity.items() if name != "read"}
+    if not isinstance(stored, dict) or {**stored, **same} != stored:
         return None
+    if stored.get("rows", 0) and stored.get("read", identity["read"]) != identity["read"]:
+        raise InvalidOptionError(
+            f"{stored['rows']} rows of this file are in the stream, read by {stored['read']}; now it would be read by "
+            f"{identity['read']}, by which other rows may be the first ones. Send it with the options of then, or into "
+            "a new stream.",
+            value=str(identity["read"]),
+        )
     return int(stored.get("rows", 0))
+
+
+def _last_within(batch: pa.RecordBatch, reach: int) -> int | None:
+    """The largest rowtime of sorted rows that is not beyond ``reach``."""
+    times = rowtime_micros(batch)
+    within: int | None = pc.max(times.filter(pc.less_equal(times, reach))).as_py()
+    return within
 
 
 def _stretches(rows: pa.RecordBatch, by: pa.Array) -> Iterator[tuple[Any, pa.RecordBatch]]:

@@ -2,23 +2,28 @@
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from spark_rowtime.cli.csv_times import TimeFormat
 from spark_rowtime.cli.csv_types import kept_types, require_finite, unsure
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
 from spark_rowtime.types.added_columns import added_names
+from spark_rowtime.types.exact_casts import floored
 from spark_rowtime.types.local_time import LocalTime, is_naive
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, stream_schema
 from spark_rowtime.types.timestamps import to_micros
+
+if TYPE_CHECKING:
+    import _csv
 
 _BLOCK = 16 << 20
 """How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
@@ -46,10 +51,33 @@ class CsvRows:
     stream: pa.Schema | None = None
     local: LocalTime | None = None
 
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n':
+            raise InvalidOptionError(
+                f"--delimiter {self.delimiter!r}: it must be one ASCII character, such as ';', or '\\t' for a tab.",
+                option="delimiter",
+                value=self.delimiter,
+            )
+        if not self.file.is_file():
+            raise InvalidOptionError(
+                f"{self.file} is no file that can be read more than once. Write what it has to a file first.",
+                file=str(self.file),
+            )
+
+    @property
+    def how(self) -> dict[str, object]:
+        """The options by which the texts are read, apart from their defaults."""
+        zone = None if self.local is None else str(self.local.zone)
+        given = {"columns": [*self.columns], "timeFormat": self.time_format, "tz": zone}
+        more = {"delimiter": self.delimiter, "nulls": [*self.nulls]}
+        defaults = {"delimiter": ",", "nulls": [""]}
+        return {name: value for name, value in {**given, **more}.items() if value and value != defaults.get(name)}
+
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of the stream."""
-        named = [pa.field(name, _stream_type(self._inferred[name])) for name in self._kept if name != ROWTIME]
+        kinds = {**self._inferred, **dict.fromkeys(self._by_format, TIMESTAMP)}
+        named = [pa.field(name, _stream_type(kinds[name])) for name in self._kept if name != ROWTIME]
         own = stream_schema(pa.schema([pa.field(ROWTIME, TIMESTAMP), *named]))
         if self.stream is None:
             return own
@@ -60,15 +88,14 @@ class CsvRows:
         """Yields all rows in the order of the file, with the schema ``schema`` and a valid rowtime each."""
         schema = self.schema
         with self._errors(), self._open(self._types) as reader:
-            for batch in map(self._placed, reader):
+            for batch in map(self._placed, map(self._timed, reader)):
                 self._check(batch.column(self.rowtime))
                 self._check_infinite(batch)
                 yield self._project(batch, schema)
 
     def bad_line(self, column: str, fits: Callable[[str], object]) -> str | None:
         """Describes the first value of a column for which ``fits`` raises, and its line. None if there is none."""
-        with self._text() as text:
-            lines = csv.reader(text, delimiter=self.delimiter)
+        with self._lines() as lines:
             at = next(lines).index(column)
             before = lines.line_num
             for row in lines:
@@ -80,13 +107,21 @@ class CsvRows:
                 before = lines.line_num
         return None
 
-    def _text(self) -> TextIO:
-        return self.file.open(newline="", encoding="utf-8-sig", errors="replace")
+    @contextmanager
+    def _lines(self) -> Iterator["_csv.Reader"]:
+        """The file for Python's reader, which knows the lines. Its errors are raised as SchemaMismatchError."""
+        try:
+            with self.file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
+                yield csv.reader(text, delimiter=self.delimiter)
+        except csv.Error as error:
+            raise SchemaMismatchError(
+                f"{self.file} cannot be read: {error}. Perhaps a quote is not closed.", file=str(self.file)
+            ) from None
 
     @cached_property
     def _header(self) -> list[str]:
-        with self._text() as text:
-            names = next(csv.reader(text, delimiter=self.delimiter), [])
+        with self._lines() as lines:
+            names = next(lines, [])
         for name in (self.rowtime, *self.columns):
             if name not in names:
                 raise InvalidOptionError(f"{self.file} has no column {name!r}, only {names}.", column=name)
@@ -111,6 +146,8 @@ class CsvRows:
         """The inferred types of all columns that are read, by name; if the stream is new, those that keep each text."""
         with self._errors(), self._open({}) as reader:
             types = {field.name: field.type for field in reader.schema}
+        if self.stream is None:
+            self._require_texts(types)
         if self.stream is not None or not (looked_at := unsure(types, self.rowtime)):
             return types
         with self._errors(), self._open(dict.fromkeys(looked_at, pa.string()), looked_at) as texts:
@@ -123,12 +160,37 @@ class CsvRows:
         for field in self.stream or ():
             if field.name in types and not self._is_read_as_time(field, types[field.name]):
                 types[field.name] = field.type
+        types |= dict.fromkeys(self._by_format, pa.string())
         kind = self._inferred[self.rowtime]
-        if not pa.types.is_timestamp(kind):
+        if not pa.types.is_timestamp(kind) and self._format is None:
             if not (pa.types.is_date(kind) or pa.types.is_null(kind)):
                 raise self._bad_rowtime(f"its values are {kind}")
             types[self.rowtime] = pa.timestamp("us")
         return types
+
+    @cached_property
+    def _format(self) -> TimeFormat | None:
+        return None if self.time_format is None else TimeFormat(self.time_format)
+
+    @cached_property
+    def _by_format(self) -> list[str]:
+        """The columns that are read as texts, and whose times are then read by the format."""
+        if self._format is None:
+            return []
+        in_stream = {field.name: field.type for field in self.stream or ()}
+        kinds = {name: in_stream.get(name, kind) for name, kind in self._inferred.items()}
+        return [name for name, kind in kinds.items() if name == self.rowtime or pa.types.is_timestamp(kind)]
+
+    def _require_texts(self, types: dict[str, pa.DataType]) -> None:
+        """Refuses a file that is not in UTF-8, whose texts Arrow takes for bytes."""
+        for name, kind in types.items():
+            if pa.types.is_binary(kind):
+                raise SchemaMismatchError(
+                    f"{self.file}: column {name!r}: {self.bad_line(name, _utf8) or 'it is not in UTF-8'}. Nothing was "
+                    "sent. Convert the file: iconv -f WINDOWS-1252 -t UTF-8, or whatever it is in.",
+                    file=str(self.file),
+                    column=name,
+                )
 
     def _is_read_as_time(self, field: pa.Field, inferred: pa.DataType) -> bool:
         """Whether a column of the stream is read as the time that it is inferred to be, and then cast."""
@@ -156,8 +218,33 @@ class CsvRows:
         source = {name: batch.column(name) for name in self._kept}
         source[ROWTIME] = batch.column(self.rowtime)
         source |= {f.name: pa.nulls(batch.num_rows, f.type) for f in schema if f.name not in source}  # added columns
-        columns = [source[f.name].cast(f.type, safe=not pa.types.is_timestamp(f.type)) for f in schema]
+        columns = [_cast(source[f.name], f.type) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Reads the texts of times by the format."""
+        for name in self._by_format:
+            assert self._format is not None
+            try:
+                times = self._format.column(batch.column(name))
+            except InvalidOptionError as error:
+                raise self._bad_time(name, str(error)) from None
+            batch = batch.set_column(batch.schema.get_field_index(name), name, times)
+        return batch
+
+    def _bad_time(self, name: str, why: str) -> SchemaMismatchError:
+        if name == self.rowtime:
+            return self._bad_rowtime("it has a time that cannot be read")
+        return SchemaMismatchError(
+            f"{self.file}: column {name!r}: {self.bad_line(name, self._readable) or why}. Nothing was sent. Correct "
+            "the time, or make the stream with a STRING there.",
+            file=str(self.file),
+            column=name,
+        )
+
+    def _readable(self, text: str) -> None:
+        if text not in self.nulls:
+            self._time(text)
 
     def _placed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Converts times without a zone with ``local``, except for columns that have no zone in the stream either."""
@@ -188,7 +275,7 @@ class CsvRows:
         if times.null_count:
             raise self._bad_rowtime("it is empty in some rows")
         try:
-            check_rowtimes(times.cast(TIMESTAMP, safe=False))
+            check_rowtimes(_cast(times, TIMESTAMP))
         except SchemaMismatchError as error:
             raise self._bad_rowtime(str(error)) from None
 
@@ -254,10 +341,19 @@ class CsvRows:
         to_micros(self._time(text))
 
     def _time(self, text: str) -> datetime | str:
-        if self.time_format:
-            with suppress(ValueError):
-                return datetime.strptime(text, self.time_format)  # noqa: DTZ007  (the zone is --tz, or UTC)
-        return text
+        return text if self._format is None else self._format.parse(text)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Casts a column; times are cut to microseconds, towards the past."""
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(kind) and column.type.unit == "ns":
+        column = floored(column).cast(pa.timestamp("us", column.type.tz))
+    return column.cast(kind)
+
+
+def _utf8(text: str) -> None:
+    if "\ufffd" in text:
+        raise ValueError("it is not in UTF-8")
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:

@@ -17,6 +17,7 @@ from spark_rowtime.bounds.topic_cut import offsets_of, to_cut
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.cuts import show_offsets
+from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
@@ -107,7 +108,7 @@ def send(
     existing = _existing(stream, create)
     kept = [column.strip() for column in columns.split(",")] if columns else ()
     local, schema = None if tz is None else LocalTime(tz), existing.schema if existing else None
-    rows = CsvRows(file, rowtime, kept, delimiter, ("", *nulls), time_format, schema, local)
+    rows = CsvRows(file, rowtime, kept, delimiter.replace("\\t", "\t"), ("", *nulls), time_format, schema, local)
     if producer is not None and producer not in rows.schema.names:
         raise InvalidOptionError(
             f"--producer {producer}: there is no such column. The columns are {rows.schema.names}. To send the whole "
@@ -116,7 +117,7 @@ def send(
     last = RowtimeBound.inZone(final, False, None, local.zone if local else None) if final is not None else None
     interval = to_interval(bounds, "--bounds")
     options = FeedOptions(name or file.name, producer, interval or None, last, on_late, complete, in_order_per)
-    with SortedRuns() as runs:
+    with terminable(), SortedRuns() as runs:
         feed = CsvFeed(rows, options, runs)
         feed.read()
         if existing is None:

@@ -68,15 +68,16 @@ def _castable_parts(given: pa.DataType, kind: pa.DataType) -> bool:
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(array.type) and array.type.unit == "ns":
-        array = _floored(array.cast(pa.int64())).cast(MICROS)
+        array = floored(array).cast(MICROS)
     done = array.cast(kind)
     if pa.types.is_float32(kind) and _infinite(done) > _infinite(array):
         raise ValueError(f"{pc.max(pc.abs(array.filter(pc.is_finite(array))))} is beyond the largest FLOAT")
     return done
 
 
-def _floored(nanos: pa.Array) -> pa.Array:
-    """Rounds down to whole microseconds; Arrow's floor_temporal overflows at the earliest time."""
+def floored(times: pa.Array) -> pa.Array:
+    """Returns nanoseconds, rounded down, as microseconds in integers; floor_temporal overflows at the earliest time."""
+    nanos = times.cast(pa.int64())
     micros = pc.divide(nanos, 1000)
     return pc.if_else(pc.greater(pc.multiply(micros, 1000), nanos), pc.subtract(micros, 1), micros)
 

@@ -1,5 +1,8 @@
 """A CSV file as a feed: sorted within bounded memory, dealt out to producers, with bounds as time passes."""
 
+import csv
+import os
+import re
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +19,8 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.sorted_runs import SortedRuns
-from spark_rowtime.types.schema import TIMESTAMP, rowtime_micros
+from spark_rowtime.types.local_time import LocalTime
+from spark_rowtime.types.schema import TIMESTAMP, rowtime_micros, stream_schema
 
 HOUR = 3_600_000_000
 HEADER = "time,net,mag\n"
@@ -363,3 +367,134 @@ def test_the_earthquakes(quakes: Path, stream: str) -> None:
     silent = [p for p in info.producers if p.name == "se"]
     assert silent[0].accepted == 9
     assert info.bound.time - read.column("rowtime")[-1].as_py() <= timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "said"),
+    [
+        ("%d.%m.%Y %H:%M", "31.02.2026 10:00", "line 3 has '31.02.2026 10:00'"),
+        ("%d.%m.%Y %H:%M:%S", "03.02.2026 10:00:60", "line 3 has '03.02.2026 10:00:60'"),
+        ("%Y-%m-%d %H:%M:%S %Z", "2026-02-03 10:00:00 PST", "name the zone with --tz"),
+        ("%Q", "soon", "'Q' is a bad directive"),
+    ],
+)
+def test_a_format_reads_only_times_that_there_are(tmp_path: Path, stream: str, form: str, text: str, said: str) -> None:
+    """Arrow's own parser makes 3 March of 31 February."""
+    good = datetime(2026, 1, 30, 10, 0).strftime(form)
+    file = write(tmp_path, f"time,at\n{good},{good}\n{text},{good}\n")
+    with pytest.raises(rt.RowtimeError, match=re.escape(said)):
+        list(CsvRows(file, "time", time_format=form).batches())
+    if said.startswith("line"):
+        with pytest.raises(rt.SchemaMismatchError, match=re.escape(f"column 'at': {said}")):
+            list(
+                CsvRows(write(tmp_path, f"time,at\n{good},{good}\n{good},{text}\n"), "time", time_format=form).batches()
+            )
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "time"),
+    [
+        ("%Y%m%d", "20260203", "2026-02-03T00:00Z"),
+        ("%d.%m.%Y %H:%M:%S.%f", "03.02.2026 10:00:00.25", "2026-02-03T10:00:00.25Z"),
+        ("%d.%m.%Y %H:%M %z", "3.2.2026 10:00 +0100", "2026-02-03T09:00Z"),
+        ("%d.%m.%Y", "2026-02-03T10:00Z", "2026-02-03T10:00Z"),
+    ],
+)
+def test_numbers_fractions_and_offsets_of_a_format(
+    tmp_path: Path, stream: str, form: str, text: str, time: str
+) -> None:
+    rows = CsvRows(write(tmp_path, f"time,n\n{text},1\n"), "time", time_format=form)
+    assert [micros(b) for b in rows.batches()] == [[RowtimeBound(time).floor]]
+    assert rows.schema.field("time").type == TIMESTAMP
+
+
+@pytest.mark.parametrize(
+    "change", [{"time_format": "%m/%d/%Y"}, {"local": LocalTime("Asia/Tokyo")}, {"nulls": ("", "1")}]
+)
+def test_rows_that_are_read_in_another_way_are_not_those_that_are_there(
+    tmp_path: Path, stream: str, change: dict[str, Any]
+) -> None:
+    """A send that was cut off would leave some of them out, and send others twice."""
+    file = write(tmp_path, "time,n\n" + "".join(f"0{n}/05/2026,{n}\n" for n in range(1, 9)))
+
+    def feed(**how: Any) -> Feed:
+        made = Feed(file, stream)
+        made.rows = CsvRows(file, "time", **{"time_format": "%d/%m/%Y", **how})
+        return made
+
+    def fail(_: int) -> None:
+        raise RuntimeError("the power went")
+
+    with pytest.raises(RuntimeError):
+        feed().send(fail)
+    with pytest.raises(rt.InvalidOptionError, match="4 rows of this file are in the stream, read by"):
+        feed(**change).send()
+    assert feed().send() == 4
+    assert table(stream).column("n").to_pylist() == [*range(1, 9)]
+
+
+@pytest.mark.parametrize("interval", [None, HOUR])
+def test_no_bound_follows_from_a_row_that_is_rejected(tmp_path: Path, stream: str, interval: int | None) -> None:
+    file = write(tmp_path, "time,n\n2026-01-01T00:00Z,1\n9000-01-01T00:00Z,2\n2026-01-01T02:00Z,3\n")
+    assert Feed(file, stream, on_late="reject", interval=interval, complete=True).send() == 3
+    assert table(stream).column("n").to_pylist() == [1, 3]
+    (feed,) = rt.describeStream(stream).producers
+    assert (feed.status.value, feed.accepted, feed.rejected) == ("complete", 2, 1)
+
+
+def test_a_file_that_is_written_while_it_is_read_is_not_sent(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, HEADER + "2026-01-01T00:00Z,ak,1\n")
+    feed = Feed(file, stream)
+    batches = feed.rows.batches
+
+    def growing() -> Any:
+        for batch in batches():
+            with file.open("a") as more:
+                more.write("2026-01-01T01:00Z,ak,2\n")
+            yield batch
+
+    object.__setattr__(feed.rows, "batches", growing)
+    with pytest.raises(rt.SchemaMismatchError, match="changed while it was read"):
+        feed.send()
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path, stream: str) -> None:
+    """Arrow takes its texts for bytes."""
+    file = tmp_path / "latin.csv"
+    file.write_bytes("time,name\n2026-01-01T00:00Z,Bob\n2026-01-01T00:01Z,Müller\n".encode("latin-1"))
+    with pytest.raises(rt.SchemaMismatchError, match=r"column 'name': line 3 has 'M.ller' \(it is not in UTF-8\)"):
+        Feed(file, stream).send()
+
+
+@pytest.mark.parametrize("delimiter", [";;", "", "\n", "€"])
+def test_a_delimiter_is_one_character(tmp_path: Path, delimiter: str) -> None:
+    with pytest.raises(rt.InvalidOptionError, match="delimiter"):
+        CsvRows(write(tmp_path, "time\n"), "time", delimiter=delimiter)
+
+
+def test_what_is_no_file_or_never_ends_a_field_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(rt.InvalidOptionError, match="no file that can be read more than once"):
+        CsvRows(tmp_path / "pipe", "time")
+    before = csv.field_size_limit(100)
+    try:
+        with pytest.raises(rt.SchemaMismatchError, match="Perhaps a quote is not closed"):
+            CsvRows(write(tmp_path, '"time\n' + 200 * "x"), "time").schema  # noqa: B018
+    finally:
+        csv.field_size_limit(before)
+
+
+def test_a_full_folder_for_sorting_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pa.ipc, "new_file", full)
+    with SortedRuns(1) as runs, pytest.raises(rt.StoreUnavailableError, match="name another folder in TMPDIR"):
+        runs.add(pa.RecordBatch.from_pydict({"rowtime": pa.array([1], TIMESTAMP)}))
+
+
+def test_a_time_beyond_microseconds_is_cut_towards_the_past(tmp_path: Path) -> None:
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, time TIMESTAMP, before TIMESTAMP")
+    file = write(tmp_path, "time,before\n2026-01-01T00:00Z,1969-12-31T23:59:59.9999995Z\n")
+    (batch,) = CsvRows(file, "time", stream=schema).batches()
+    assert batch.column("before").cast(pa.int64()).to_pylist() == [-1]
