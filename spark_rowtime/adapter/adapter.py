@@ -21,6 +21,7 @@ from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.snapshot import HOST
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
+from spark_rowtime.types.hidden import values_of
 from spark_rowtime.types.short_repr import short_error, short_repr
 
 LOG = logging.getLogger("spark_rowtime.adapter")
@@ -192,10 +193,13 @@ class _Host:
             self._came_further()
 
     def _report(self, error: Exception, *, restarts: bool) -> None:
-        """Records in the stream, for who asks why it stands, that the adapter failed, and whether it is restarted."""
+        """Records in the stream, for who asks why it stands, that the adapter failed, and whether it is restarted.
+
+        Whoever may read the stream sees it. So what the error says of the adapter's arguments is not in it.
+        """
         told = {
             "producers": sorted(self._last),
-            "error": short_error(error),
+            "error": short_error(error, values_of(self._arguments)),
             "restarts": restarts,
         }
         try:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, SinkClosedError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
 
@@ -33,6 +33,7 @@ class Sinks:
         """``options`` are keywords for ``openSink``. ``opened`` is called with the name of each opened producer."""
         self._path, self._options, self._opened = path, dict(options), opened
         self._sinks: dict[str, StreamSink] = {}
+        self._ended = False
         self._lock = threading.Lock()
 
     @property
@@ -58,9 +59,16 @@ class Sinks:
 
         Raises:
             InvalidOptionError: The producer is open here already, or an option has a value that cannot be used.
+            SinkClosedError: The block has been left, so that nobody would close the sink.
             RowtimeError: The errors of ``openSink``.
         """
         with self._lock:
+            if self._ended:
+                raise SinkClosedError(
+                    f"Producer {producer!r} of {self._path} cannot be opened: the block of the sinks has been left. "
+                    "Wait within the block, or within runProducers, for the threads that open producers.",
+                    path=self._path,
+                )
             if producer in self.producers:
                 raise InvalidOptionError(
                     f"Producer {producer!r} is open already: use the sink that the first open({producer!r}) returned, "
@@ -74,12 +82,15 @@ class Sinks:
         return sink
 
     def __enter__(self) -> Self:
+        self._ended = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         ends = ExitStack()
+        with self._lock:
+            self._ended = True
         for name in reversed(self.producers):
             ends.push(self._sinks[name])
         ends.__exit__(kind, error, trace)

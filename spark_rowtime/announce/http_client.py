@@ -13,9 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from spark_rowtime.announce.target import NotTakenError
-from spark_rowtime.announce.template import hide
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.extras import import_extra
+from spark_rowtime.types.hidden import hide
 
 LONGEST_WAIT_SECONDS = 3600.0
 """The longest time for which a server may ask to be left alone."""

@@ -1,10 +1,8 @@
 """Template: a text with {placeholders} for the period that is announced, and for secrets in environment variables."""
 
-import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from urllib.parse import quote
+from collections.abc import Callable, Mapping, Sequence
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.arguments import did_you_mean, nearest
@@ -12,7 +10,6 @@ from spark_rowtime.types.arguments import did_you_mean, nearest
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][^{}\"\s]*)\}")
 _ENVIRONMENT = "env:"
 NAMES = ("start", "end", "key", "stream", "every")
-HIDDEN = "***"
 
 
 class Template:
@@ -71,17 +68,3 @@ def _unknown(name: str, option: str, names: Sequence[str]) -> InvalidOptionError
         option=option,
         value=name,
     )
-
-
-def _forms(secret: str) -> Iterator[str]:
-    for written in (secret, secret.lower()):  # urllib3 writes hosts in small letters
-        yield from (written, quote(written), quote(written, safe=""))
-        yield from (json.dumps(written, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
-
-
-def hide(text: str, secrets: list[str]) -> str:
-    """The text with each secret replaced, also as a URL, a text of JSON or the name of a host has it."""
-    forms = {form for secret in secrets for form in _forms(secret)}
-    for secret in sorted(forms, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return text

@@ -1,6 +1,9 @@
 """The text of a value in an error message."""
 
+from collections.abc import Iterable
 from typing import Any
+
+from spark_rowtime.types.hidden import hide
 
 REPR_CHARACTERS = 200
 """The largest number of characters of a value that an error shows; a row may have megabytes."""
@@ -19,11 +22,13 @@ ERROR_CHARACTERS = 300
 """How many characters of an error short_error keeps."""
 
 
-def short_error(error: BaseException) -> str:
+def short_error(error: BaseException, secrets: Iterable[str] = ()) -> str:
     r"""The class of an error and the first line of its message, as a stream records it for whoever asks why it stands.
 
     >>> short_error(ValueError("no such shop: 7\nstack"))
     'ValueError: no such shop: 7'
+
+    ``secrets`` are hidden in it.
     """
-    first = next(iter(str(error).splitlines()), "")
+    first = next(iter(hide(str(error), secrets).splitlines()), "")
     return f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS]

@@ -1,5 +1,6 @@
 """Adapters: found by name, hosted, restarted from their checkpoint, one host at a time."""
 
+import json
 import logging
 import os
 import select
@@ -19,6 +20,8 @@ from spark_rowtime.adapter.host_lock import only_host
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.store import open_store
+from spark_rowtime.store.snapshot import HOST
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -129,6 +132,28 @@ def test_an_adapter_that_comes_no_further_is_given_up(stream: str) -> None:
         host(adapter, stream, delays=[1, 2], wait=waited.append)
     assert waited == [1, 2]
     assert producer(stream).status is Status.ATTACHED, "it holds the clock until it is mended"
+
+
+def test_what_a_stream_records_of_a_failure_has_no_argument(stream: str) -> None:
+    """Nor a part of a URL, also where the end of the error is cut off."""
+
+    class Fetch:
+        schema = SCHEMA
+
+        def __init__(self, url: str, settings: dict[str, str]) -> None:
+            self.url, self.settings = url, settings
+
+        def run(self, sink: Any) -> None:
+            sink.flush(checkpoint="0")
+            raise ConnectionError(f"no answer: /feed?token=hunter2 as {self.settings['password']}{' ' * 260}{self.url}")
+
+    arguments = {"url": "http://127.0.0.1:9/feed?token=hunter2", "settings": {"password": "open sesame"}}
+    with pytest.raises(rt.RowtimeError):
+        host(Fetch, stream, arguments=arguments, delays=[], wait=lambda _: None)
+    with open_store(stream) as store:
+        (told,) = [status.content for status in store.snapshot().statuses if status.role == HOST]
+    assert json.loads(told)["error"].startswith("ConnectionError: no answer: *** as ***")
+    assert "hunter" not in told
 
 
 def test_the_delays_start_again_where_it_came_further(stream: str) -> None:

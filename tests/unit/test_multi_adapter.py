@@ -148,6 +148,16 @@ def test_a_producer_is_open_once(stream: str) -> None:
         assert sinks.producers == ("Berlin",)
 
 
+def test_behind_its_block_nobody_opens_a_producer_that_would_hold_the_stream(stream: str) -> None:
+    """A thread that an adapter leaves behind, for example."""
+    rt.createStream(stream, SCHEMA)
+    with rt.openSinks(stream) as sinks:
+        sinks.open("main")
+    with pytest.raises(rt.SinkClosedError, match=r"'late'.*the block of the sinks has been left"):
+        sinks.open("late")
+    assert [producer.name for producer in rt.describeStream(stream).producers] == ["main"]
+
+
 def test_options_come_from_the_adapter_and_from_the_call(stream: str) -> None:
     rt.createStream(stream, SCHEMA)
     with rt.openSinks(stream, lease=None, lateness="1 hour") as sinks:

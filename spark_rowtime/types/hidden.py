@@ -1,0 +1,52 @@
+"""Values that must not be seen, in texts that others wrote."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+HIDDEN = "***"
+"""Stands for a value that is not shown."""
+LEAST_CHARACTERS = 4
+"""A shorter part of an argument says nothing, and is in many words."""
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """The text with each secret replaced, also as a URL, a text of JSON or the name of a host has it."""
+    forms = {form for secret in secrets for form in _forms(secret)}
+    for secret in sorted(forms, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def values_of(arguments: Any) -> Iterator[str]:
+    """Yields the texts in arguments, however deep, and of a URL the parts that may hold a secret.
+
+    >>> sorted(values_of({"url": "https://me:pw12@example.com/feed?key=abcd", "page": 3}))
+    ['/feed?key=abcd', 'abcd', 'https://me:pw12@example.com/feed?key=abcd', 'key=abcd', 'pw12']
+    """
+    if isinstance(arguments, Mapping):
+        for value in arguments.values():
+            yield from values_of(value)
+    elif isinstance(arguments, list | tuple | set):
+        for value in arguments:
+            yield from values_of(value)
+    elif isinstance(arguments, str):
+        yield from (text for text in (arguments, *_parts(arguments)) if len(text) >= LEAST_CHARACTERS)
+
+
+def _parts(text: str) -> Iterator[str]:
+    try:
+        url = urlsplit(text)
+        password = url.password or ""
+    except ValueError:
+        return
+    if url.netloc:
+        target = f"{url.path}?{url.query}" if url.query else ""
+        yield from (password, target, url.query, url.fragment, *(value for _, value in parse_qsl(url.query)))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    for written in (secret, secret.lower()):  # urllib3 writes hosts in small letters
+        yield from (written, quote(written), quote(written, safe=""))
+        yield from (json.dumps(written, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
