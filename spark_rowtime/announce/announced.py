@@ -106,6 +106,7 @@ class _SameTable:
     def properties(self) -> Mapping[str, str]:
         """What its last commit tells. Raises DataLostError if the table was created again."""
         found, properties = read_table(self._path)
+        self.id = found if self.id is None else self.id  # a drain of this version has written it now
         if found != self.id:
             raise self.replaced(self.id, found)
         return properties

@@ -324,17 +324,23 @@ def load_position(
     return Position(fields["seq"], fields["cut"], fields["floor"])
 
 
+def require_by_rowtime(position: str) -> None:
+    """Raises InvalidOptionError if the position is not that of a reader in the order of rowtimes."""
+    order = _position_fields(position)["order"]
+    if order != "rowtime":
+        raise InvalidOptionError(
+            f"A position of order={order!r} cannot be taken back to a time. Read with order='rowtime'.",
+            option="order",
+            value=order,
+        )
+
+
 def position_before(position: str, time: int) -> str:
     """The position of the same reader before the rows at or after ``time``, in microseconds.
 
     The bound at ``position`` must have reached ``time``, so that all rows below it have been handed out; the rows from
     it on are handed out again. InvalidOptionError if the reader's order is not "rowtime".
     """
+    require_by_rowtime(position)
     fields = _position_fields(position)
-    if fields["order"] != "rowtime":
-        raise InvalidOptionError(
-            f"A position of order={fields['order']!r} cannot be taken back to a time. Read with order='rowtime'.",
-            option="order",
-            value=fields["order"],
-        )
     return json.dumps({**fields, "cut": min(fields["cut"], time), "floor": min(fields["floor"], time)})

@@ -18,7 +18,7 @@ from spark_rowtime.cli import main as command
 from spark_rowtime.store import open_store
 from tests.announce.server import Say, Server, serving
 from tests.sparksession import wait_for
-from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
+from tests.tables.lake import FORMATS, Lake
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 DAY = "2026-01-05T{}:00Z"
@@ -139,7 +139,7 @@ def test_what_is_missing_or_wrong_is_said(lake: Lake) -> None:
         rt.announceTo(lake.target("delta"), print, every="1 hour")
     with pytest.raises(rt.InvalidOptionError, match="is a stream, and keeps the position"):
         rt.announceTo(lake.stream, print, every="1 hour", positions=str(lake.folder / "p.rowtime"))
-    with pytest.raises(rt.InvalidOptionError, match="options are those of Kafka's client"):
+    with pytest.raises(rt.InvalidOptionError, match="clientOptions are those of Kafka's client"):
         rt.announceTo(lake.stream, print, every="1 hour", clientOptions={"a": "b"})
     with pytest.raises(rt.StoreUnavailableError, match="cannot be read"):
         hours(lake, "delta")
@@ -189,8 +189,8 @@ def test_with_follow_it_waits_for_the_table_also_while_that_cannot_be_read(
 
 def made_again(lake: Lake, kind: str) -> None:
     """The table, with the hour from 8 to 9 alone."""
-    if kind == "delta":
-        shutil.rmtree(lake.folder / "delta")
+    if kind != "iceberg":
+        shutil.rmtree(lake.folder / kind)
     else:
         from pyiceberg.catalog import load_catalog
 
@@ -204,7 +204,7 @@ def made_again(lake: Lake, kind: str) -> None:
         reader.drainTo(table)
 
 
-@pytest.mark.parametrize("kind", TRANSACTIONAL)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_a_table_that_is_made_again_does_not_go_on_at_the_old_position(lake: Lake, kind: str) -> None:
     rt.createStream(lake.stream, SCHEMA)
     more(lake, "09:40", bound="10:00")
@@ -222,7 +222,7 @@ def test_a_table_that_is_made_again_does_not_go_on_at_the_old_position(lake: Lak
     assert hours(lake, kind, name="again") == ["08"]
 
 
-@pytest.mark.parametrize("kind", TRANSACTIONAL)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_a_position_of_an_earlier_version_is_that_of_the_table(lake: Lake, kind: str) -> None:
     """It has no id in its name. It goes on, once."""
     rt.createStream(lake.stream, SCHEMA)

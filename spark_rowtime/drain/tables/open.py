@@ -111,7 +111,8 @@ def read_table(target: str) -> tuple[str | None, Mapping[str, str]]:
         table = found(target, None)
         return table.id, table.properties
     if hasattr(found, "read_properties"):
-        return None, cast("Mapping[str, str]", found.read_properties(target))
+        known = found.read_id(target) if hasattr(found, "read_id") else None
+        return known, cast("Mapping[str, str]", found.read_properties(target))
     return None, bound_properties(found.read_bound(target))
 
 

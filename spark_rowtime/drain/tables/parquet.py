@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,12 +19,12 @@ from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.reader.release import position_before
+from spark_rowtime.reader.release import position_before, require_by_rowtime
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import keep_for_ever
 from spark_rowtime.types.timestamps import END
 
-_SCHEMA, _PATTERN, _ZONE = "schema", "pattern", "zone"
+_SCHEMA, _PATTERN, _ZONE, _ID = "schema", "pattern", "zone", "id"
 
 
 class ParquetSink(GatheringSink):
@@ -81,6 +82,11 @@ class ParquetSink(GatheringSink):
         """The bound of the last complete period, and the first and the last rowtime of the rows."""
         return read_root_state(target)
 
+    @staticmethod
+    def read_id(target: str) -> str | None:
+        """What tells these folders from others that were there before. None: no drain has written it yet."""
+        return read_root_state(target).get(_ID)
+
     def _continued(self, schema: pa.Schema) -> dict[str, str]:
         """The state of the folders; raises if it is one of other columns, or of another pattern."""
         state = read_state(self._root)
@@ -135,8 +141,11 @@ class ParquetSink(GatheringSink):
 
         Raises:
             StoreUnavailableError: The folders cannot be written, as on a full disk.
+            InvalidOptionError: The position is that of a reader in the order of arrival.
         """
         self._require_open()
+        if checkpoint is not None:
+            require_by_rowtime(checkpoint)
         with self._or_ended():
             self._take_sent(checkpoint)
         if checkpoint is None:
@@ -184,6 +193,7 @@ class ParquetSink(GatheringSink):
         self._done = []
         schema = self._schema.serialize().to_pybytes().hex()
         kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text, _ZONE: self._pattern.zone}
+        kept[_ID] = self._state.get(_ID) or uuid4().hex
         self._state = {**bound_properties(self._complete), **self._extent, **kept}
         write_whole(self._work / STATE, json.dumps(self._state))
 
