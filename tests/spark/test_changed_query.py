@@ -257,6 +257,15 @@ def near(pipe: Pipe, interval: str, time: str = "r.rowtime"):
     )
 
 
+def until(pipe: Pipe, interval: str):
+    """A join whose range is a column that is computed above it."""
+    pipe.read("orders").createOrReplaceTempView("orders")
+    return pipe.spark.sql(
+        f"SELECT y FROM (SELECT l.rowtime AS x, r.rowtime AS y, l.rowtime + INTERVAL {interval} AS until FROM orders l "
+        "JOIN orders r ON l.k = r.k AND r.rowtime >= l.rowtime) WHERE y <= until"
+    )
+
+
 def hours(pipe: Pipe, field: str):
     return pipe.read("orders").groupBy(F.window("rowtime", "1 hour").alias("w")).count().select(f"w.{field}")
 
@@ -287,6 +296,7 @@ PROMISED = {
     "the start of a window": (lambda p, field: hours(p, field).toDF("t"), "end", "start"),
     "a wider join": (near, "10 MINUTES", "30 MINUTES"),
     "a narrower join": (near, "30 MINUTES", "10 MINUTES"),
+    "a wider join by a column": (until, "10 MINUTES", "30 MINUTES"),
     "the time of the other side": (lambda p, time: near(p, "10 MINUTES", time), "r.rowtime", "l.rowtime"),
 }
 

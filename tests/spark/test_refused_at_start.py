@@ -122,7 +122,32 @@ def of_a_function(schema: str) -> Any:
     return build
 
 
+def without_duplicates(text: str) -> Any:
+    def build(pipe: Pipe) -> DataFrame:
+        for name in ("a", "b"):
+            pipe.read(name).withWatermark("rowtime", "10 hours").createOrReplaceTempView(f"delayed_{name}")
+        return pipe.spark.sql(text).dropDuplicatesWithinWatermark(["k"])
+
+    return build
+
+
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "the text now": (
+        sql("SELECT k, count(*) FROM a GROUP BY window(rowtime, '1 hour'), k HAVING k > string(CAST('now' AS DATE))"),
+        ("CAST('now' AS DATE)", "Write current_timestamp()"),
+    ),
+    "duplicates within windows": (
+        without_duplicates("SELECT window(rowtime, '10 minutes') AS w, k FROM delayed_a"),
+        ("goes by w, which is a struct", "window_time(w)"),
+    ),
+    "duplicates within aggregated windows": (
+        without_duplicates("SELECT window AS w, k FROM delayed_a GROUP BY window(rowtime, '10 minutes'), k"),
+        ("goes by w, which is a struct",),
+    ),
+    "duplicates by a time that may be missing": (
+        without_duplicates(f"SELECT r.rowtime, l.k FROM delayed_a l LEFT JOIN delayed_b r ON {NEAR}"),
+        ("goes by r.rowtime, which can be NULL", "WHERE r.rowtime IS NOT NULL"),
+    ),
     "a join within a time that grows": (
         sql(f"SELECT l.k FROM a l JOIN b r ON {NEAR} AND r.rowtime <= l.rowtime + (now() - TIMESTAMP '2026-01-01')"),
         ("another one in a later batch", "r.rowtime <=", "Write a constant"),

@@ -17,8 +17,8 @@ import sparkrowtime.support.ShimMismatch;
  * do not name the expression.
  *
  * <p>Law: whatever can be refused by the plan and the output mode is refused here, before the first batch. Nothing else
- * changes, but the state of an ASOF JOIN keeps only the columns that the query needs, and a table that is joined with itself
- * is read once.
+ * changes, but the state of an ASOF JOIN keeps only the columns that the query needs, a table that is joined with itself is
+ * read once, and {@code now()} is the current time of the batch.
  */
 public final class QueryStart extends Rule<LogicalPlan> {
   @Override
@@ -30,8 +30,9 @@ public final class QueryStart extends Rule<LogicalPlan> {
   private static LogicalPlan started(WriteToStreamStatement query) {
     RefuseDamagedCheckpoint.check(query);
     RefuseOtherModes.check(query);
-    check(query.inputQuery(), query.outputMode());
-    return query.withNewChildren(Scala.seq(List.of(OneRead.of(AsOfColumns.needed(query.inputQuery())))));
+    LogicalPlan input = CurrentTimes.of(query.inputQuery());
+    check(input, query.outputMode());
+    return query.withNewChildren(Scala.seq(List.of(OneRead.of(AsOfColumns.needed(input)))));
   }
 
   private static void check(LogicalPlan plan, OutputMode mode) {
@@ -46,6 +47,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
     RefuseStructWatermark.check(plan);
+    RefuseDedupTimes.check(plan);
     if (mode.equals(OutputMode.Append())) {
       RefuseLostTotals.check(plan);
       RefuseMissingWatermark.check(plan);

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -40,6 +41,7 @@ final class CheckpointedBounds {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
   private static final String JOINS = "the comparisons of times in its joins";
+  private static final String COMPUTED_JOINS = "the comparisons of times in its joins by columns that are computed";
   private static final String NONE = "one without a bound";
 
   /**
@@ -148,21 +150,35 @@ final class CheckpointedBounds {
   /** Spark makes a filter above a join a part of the join's condition. */
   private void addJoin(LogicalPlan node) {
     if (StatefulNodes.isStreamJoin(node)) {
-      now.merge(JOINS, conditions(Scala.orNull(((Join) node).condition()), node), CheckpointedBounds::and);
+      addConditions(Scala.orNull(((Join) node).condition()), node);
     } else if (node instanceof Filter filter && node.exists(Scala.function(StatefulNodes::isStreamJoin))) {
-      now.merge(JOINS, conditions(filter.condition(), node), CheckpointedBounds::and);
+      addConditions(filter.condition(), node);
     }
+  }
+
+  /** Those of computed columns have a name of their own, since files of earlier versions do not have them. */
+  private void addConditions(Expression condition, LogicalPlan node) {
+    now.merge(JOINS, conditions(condition, node, CheckpointedBounds::comparesTimes), CheckpointedBounds::and);
+    now.merge(COMPUTED_JOINS, conditions(condition, node, this::comparesComputedTimes), CheckpointedBounds::and);
+  }
+
+  private static boolean comparesTimes(Expression condition) {
+    return Scala.list(condition.references().toSeq()).stream().filter(Rowtime::isWatermarked).count() > 1;
+  }
+
+  private boolean comparesComputedTimes(Expression condition) {
+    return !comparesTimes(condition) && derived.times(condition).size() > 1;
   }
 
   private static String and(String one, String other) {
     return one.isEmpty() || other.isEmpty() ? one + other : one + " AND " + other;
   }
 
-  /** The parts of a condition that compare times. */
-  private String conditions(Expression condition, LogicalPlan node) {
+  /** The parts of a condition that compare times in one way. */
+  private String conditions(Expression condition, LogicalPlan node, Predicate<Expression> compares) {
     Function<Attribute, String> side = asBefore ? column -> "" : column -> side(column, node);
     return SideEviction.conjuncts(condition).stream()
-        .filter(c -> Scala.list(c.references().toSeq()).stream().filter(Rowtime::isWatermarked).count() > 1)
+        .filter(compares)
         .map(c -> derived.text(c, side))
         .sorted()
         .collect(Collectors.joining(" AND "));

@@ -30,6 +30,7 @@ import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.ExprBounds;
 import sparkrowtime.bounds.WindowBounds;
+import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
 
 /**
@@ -124,6 +125,23 @@ final class Derivations {
    */
   String text(Expression e, Function<Attribute, String> side) {
     return written(e, column -> side.apply(column) + text(column, Set.of()));
+  }
+
+  /** The marked times of which an expression is computed. */
+  Set<ExprId> times(Expression e) {
+    Set<ExprId> times = new HashSet<>();
+    addTimes(e, new HashSet<>(), times);
+    return times;
+  }
+
+  private void addTimes(Expression e, Set<ExprId> seen, Set<ExprId> times) {
+    for (Attribute column : Scala.list(e.references().toSeq())) {
+      if (Rowtime.isWatermarked(column)) {
+        times.add(column.exprId());
+      } else if (seen.add(column.exprId())) {
+        definitions.getOrDefault(column.exprId(), List.of()).forEach(made -> addTimes(made, seen, times));
+      }
+    }
   }
 
   private List<String> texts(Attribute column, List<Integer> place, Set<ExprId> above) {
