@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
+
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyError
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
+from spark_rowtime.store.admission import require_open
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.settings import Change, StreamSettings
@@ -15,7 +19,7 @@ from spark_rowtime.store.until import Limit
 from spark_rowtime.stream import closed_to, to_max_ahead, to_names
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo
-from spark_rowtime.types.alteration import columns_to_add
+from spark_rowtime.types.alteration import altered, columns_to_add
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag
 from spark_rowtime.types.timestamps import to_micros
 
@@ -81,11 +85,21 @@ def alterStream(
             "Nothing is to be altered: give add, maxAhead, producers or closed.", option="add", path=path
         )
     with open_store(path) as store:
+        _require_alterable(store, columns, names)
         if columns is not None:
             store.alter(columns)
         if change is not None:
             store.change(change)
             store.expect(names)
+
+
+def _require_alterable(store: Store, columns: pa.Schema | None, names: tuple[str, ...]) -> None:
+    """Raises the errors of each part before the first one is changed."""
+    if columns is not None:
+        altered(store.schema, columns, store.path)
+    for name in names:
+        if store.producer(name) is None:
+            require_open(store.path, name, store.head().floor)
 
 
 def _changed(max_ahead: Any, names: tuple[str, ...], closed: bool | None) -> Change | None:

@@ -36,14 +36,18 @@ class Served:
         self._listed: dict[str, list[str]] = {}
         self._due = self._places_due = 0.0
         self._places: dict[Place, str] = {}
+        self._paths: list[str] = []
         self.paths()
 
     def paths(self) -> list[str]:
-        """Returns the paths of the streams, in the order in which they were named."""
-        if self._folders and time.monotonic() >= self._due:
+        """Returns the paths of the streams, in the order in which they were named: of each stream the first one."""
+        if not self._paths or (self._folders and time.monotonic() >= self._due):
             self._listed = {folder: self._list(folder) for folder in self._folders}
             self._due, self._places_due = time.monotonic() + LIST_SECONDS, 0.0
-        return list(dict.fromkeys([*self._streams, *(path for paths in self._listed.values() for path in paths)]))
+            named = [*self._streams, *(path for paths in self._listed.values() for path in paths)]
+            first = {place_of(path): path for path in reversed(named)}
+            self._paths = [path for path in dict.fromkeys(named) if first[place_of(path)] == path]
+        return self._paths
 
     def _list(self, folder: str) -> list[str]:
         """The streams of a folder; those that were there before, if it cannot be listed just now."""

@@ -123,6 +123,16 @@ def test_a_link_to_a_stream_is_neither_deleted_nor_renamed_in_its_place(tmp_path
     rt.deleteStream(str(tmp_path / "s"))
 
 
+def test_no_stream_is_in_the_folder_of_another(tmp_path: Path) -> None:
+    """It would be deleted with it."""
+    goes(str(tmp_path / "s"), tmp_path / "s")
+    for place in (tmp_path / "s" / "x" / "y", tmp_path / "s" / "segments" / "inner"):
+        for make in (rt.renameStream, rt.copyStream, lambda _, to: rt.createStream(to, SCHEMA)):
+            with pytest.raises(rt.StreamExistsError, match="is in the folder of the stream at"):
+                make(str(tmp_path / "s"), str(place))
+    assert not (tmp_path / "s" / "x").exists()
+
+
 def test_paths_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")

@@ -94,6 +94,15 @@ def test_a_folder_shows_its_streams_and_those_that_come(orders: str, tmp_path: P
     assert listed.paths() == [str(tmp_path / "later.rowtime"), orders]
 
 
+def test_a_stream_under_several_paths_is_one(orders: str, tmp_path: Path) -> None:
+    """Else a sum over the metrics of streams would count it twice."""
+    from spark_rowtime.serve.served import Served
+
+    (tmp_path / "link").symlink_to(orders)
+    named = [str(tmp_path / "link"), orders, f"{orders}/", str(tmp_path)]
+    assert Served(named).paths() == [str(tmp_path / "link")]
+
+
 def test_metrics_are_those_of_the_streams(orders: str, serve: Serve) -> None:
     hostile = 'a"} 1\nrowtime_stream_rows_total{stream="b'
     with closing(open_store(orders)) as store:  # no sink takes such a name today

@@ -244,6 +244,8 @@ def test_an_extra_that_is_not_installed_is_named(
         ("lance:/lake", "does not name a table"),
         ("delta:", "does not name a table"),
         (7, "does not name a table"),
+        ("parquet:~/lake/%Y", "no shell expands it behind a colon"),
+        ("delta:~/lake", "no shell expands it behind a colon"),
         ("iceberg:orders", "does not name an Iceberg table"),
         ("iceberg:nowhere.shop.orders", "The catalog 'nowhere' of"),
         ("parquet:/lake/orders", "it has no time in it"),

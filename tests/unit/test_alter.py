@@ -225,6 +225,17 @@ def test_what_cannot_be_changed(path: str, change: dict[str, Any], said: str) ->
         rt.alterStream(path, **change)
 
 
+@pytest.mark.parametrize("change", [{"add": "c STRING", "maxAhead": "31 days"}, {"add": "N INT"}], ids=str)
+def test_what_fails_in_part_changes_nothing(path: str, change: dict[str, Any]) -> None:
+    with rt.openSink(path, producer="Berlin") as sink:
+        sink.close(complete=True)
+    before = rt.describeStream(path)
+    with pytest.raises((rt.StreamCompleteError, rt.SchemaMismatchError)):
+        rt.alterStream(path, producers=["Oslo"], **change)
+    after = rt.describeStream(path)
+    assert (after.schema, after.settings, after.producers) == (before.schema, before.settings, before.producers)
+
+
 def test_the_commands_create_and_alter_closed_streams(tmp_path: Path) -> None:
     path, run = str(tmp_path / "closed"), CliRunner().invoke
     made = run(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta, tzinfo
+from pathlib import Path
 from typing import Any, cast
 
 from spark_rowtime.bounds.bound import RowtimeBound
@@ -131,6 +132,13 @@ def open_table(target: str, schema: Any, missing: Exception | None = None) -> Ta
 
 def _format(target: Any) -> Format:
     kind, _, rest = target.partition(":") if isinstance(target, str) else ("", "", "")
+    if rest.startswith("~"):
+        raise InvalidOptionError(
+            f"{target} would be in a folder of the name '~': no shell expands it behind a colon. Write "
+            f"{kind}:{Path(rest).expanduser()}.",
+            option="target",
+            value=target,
+        )
     if rest and (found := plugin(PLUGINS, kind)) is not None:
         return cast("Format", found)
     raise InvalidOptionError(

@@ -53,10 +53,10 @@ def create_local(path: str, schema: pa.Schema, settings: StreamSettings, produce
 def building(place: Path, why: str) -> Iterator[Path]:
     """Yields a new folder for the files of a stream, and renames it to ``place`` if the block succeeds.
 
-    So no process sees an incomplete stream. Raises StreamExistsError if anything exists at ``place``.
+    So no process sees an incomplete stream. Raises StreamExistsError if ``place`` is not free.
     """
     require_local_disk(place)
-    require_nothing(place)
+    require_free(place)
     folder = stray(place, why)
     try:
         with no_fork():
@@ -90,6 +90,16 @@ def rename(folder: Path, place: Path) -> None:
     except OSError:
         require_nothing(place)
         raise
+
+
+def require_free(place: Path) -> None:
+    """Raises StreamExistsError if anything exists at ``place``, or if a stream above would be deleted with it."""
+    require_nothing(place)
+    for above in place.parents:
+        if os.path.exists(above / CATALOG) and os.path.exists(above / SEGMENTS):  # noqa: PTH110  (no error for a long name)
+            raise StreamExistsError(
+                f"{place} is in the folder of the stream at {above}. Choose another path.", path=str(place)
+            )
 
 
 def require_nothing(place: Path) -> None:

@@ -11,7 +11,7 @@ from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
 from spark_rowtime.store.local.connection import connect
-from spark_rowtime.store.local.directory import rename, require_nothing, require_stream, stray
+from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
 
 PATIENCE_SECONDS = 1.0
 """How long others may have the stream open, such as a command that describes it, before it counts as in use."""
@@ -23,7 +23,7 @@ def rename_local(path: str, to: str) -> None:
     require_stream(source)
     _require_no_link(source, "renamed", "Rename that one, and link to it again.")
     with _errors(source), only_user(source):
-        require_nothing(target)
+        require_free(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         rename(source, target)
         _remove_empty_log(target)
