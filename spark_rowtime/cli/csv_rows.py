@@ -61,7 +61,8 @@ class CsvRows:
         if not self.file.is_file():
             raise InvalidOptionError(
                 f"{self.file} is no file that can be read more than once. Write what it has to a file first.",
-                file=str(self.file),
+                option="csv",
+                value=str(self.file),
             )
 
     @property

@@ -42,7 +42,7 @@ final class StablePlan {
   /** Called once a run. Changes the settings of the query's own session. */
   static void require(SQLConf conf, LogicalPlan plan) {
     List<String> rules = new ArrayList<>(CHANGING);
-    if (SessionConditions.areIn(plan)) {
+    if (SessionConditions.areIn(plan) || TableConditions.areIn(plan)) {
       rules.addAll(SessionConditions.MOVED_BY);
     }
     String before = conf.getConfString(EXCLUDED, "");
