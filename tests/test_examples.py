@@ -94,6 +94,7 @@ def test_an_example_in_a_process_of_its_own(example: str) -> None:
     assert output_of(example) == promised(example)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(programs() is None or find_spec("psycopg") is None, reason=NO_SERVER)
 def test_03_cluster() -> None:
     assert output_of("03_cluster.py") == promised("03_cluster.py")
