@@ -68,8 +68,9 @@ class CsvRows:
     @property
     def how(self) -> dict[str, object]:
         """The options by which the texts are read, apart from their defaults."""
-        zone = None if self.local is None else str(self.local.zone)
-        given = {"columns": [*self.columns], "timeFormat": self.time_format, "tz": zone}
+        zone = None if self.local is None or str(self.local.zone) == "UTC" else str(self.local.zone)
+        columns = [] if list(self.columns) == self._header else [*self.columns]
+        given = {"columns": columns, "timeFormat": self.time_format, "tz": zone}
         more = {"delimiter": self.delimiter, "nulls": [*self.nulls]}
         defaults = {"delimiter": ",", "nulls": [""]}
         return {name: value for name, value in {**given, **more}.items() if value and value != defaults.get(name)}
@@ -83,6 +84,7 @@ class CsvRows:
         if self.stream is None:
             return own
         self._check_columns(own.names, self.stream)
+        self._require_time(self.stream)
         return self.stream
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -181,6 +183,17 @@ class CsvRows:
         in_stream = {field.name: field.type for field in self.stream or ()}
         kinds = {name: in_stream.get(name, kind) for name, kind in self._inferred.items()}
         return [name for name, kind in kinds.items() if name == self.rowtime or pa.types.is_timestamp(kind)]
+
+    def _require_time(self, stream: pa.Schema) -> None:
+        """Refuses to write the time that the format says into a column of numbers, of which it is made."""
+        kind = stream.field(self.rowtime).type if self.rowtime in stream.names else TIMESTAMP
+        if self._format and not (pa.types.is_temporal(kind) or pa.types.is_string(kind)):
+            raise SchemaMismatchError(
+                f"{self.file}: column {self.rowtime!r} is {kind} in the stream, and with --time-format a time. List "
+                "the other columns with --columns.",
+                file=str(self.file),
+                column=self.rowtime,
+            )
 
     def _require_texts(self, types: dict[str, pa.DataType]) -> None:
         """Refuses a file that is not in UTF-8, whose texts Arrow takes for bytes."""

@@ -1,32 +1,41 @@
 """Times of a CSV file that are not in ISO 8601."""
 
+import re
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.timestamps import to_datetime
+
+_SHORT = {"%T": "%H:%M:%S", "%R": "%H:%M", "%D": "%m/%d/%y", "%F": "%Y-%m-%d", "%e": "%d", "%h": "%b"}
+"""Directives of C's strptime that Python's does not have."""
+_DIRECTIVE = re.compile("%.", re.DOTALL)
 
 
 class TimeFormat:
     """A format of ``strptime``, such as ``%d.%m.%Y %H:%M``. A text that does not fit is read as ISO 8601.
 
     Law: a text that names no day or time of the calendar is refused. Arrow's own parser makes 3 March of 31 February,
-    leaves a zone's name unread, and knows no fractions of seconds.
+    leaves a zone's name unread, and knows no fractions of seconds; so what it reads counts only if it is written back
+    as the same text.
     """
 
     def __init__(self, text: str) -> None:
         """Raises InvalidOptionError for a format that says no time."""
-        self._text = text
-        if "%Z" in text.replace("%%", ""):
+        self._text = _DIRECTIVE.sub(lambda found: _SHORT.get(found[0], found[0]), text)
+        self._aware: bool | None = None
+        """Whether the times that were read have an offset from UTC."""
+        if "%Z" in _DIRECTIVE.findall(text):
             raise InvalidOptionError(
                 f"--time-format {text}: a zone's name is not read. Write offsets and %z, or name the zone with --tz.",
                 option="time-format",
                 value=text,
             )
         try:
-            datetime.strptime("", text)  # noqa: DTZ007
-        except ValueError as error:
+            datetime.strptime("", self._text)  # noqa: DTZ007
+        except (ValueError, re.error) as error:
             if "does not match" not in str(error):
                 raise InvalidOptionError(f"--time-format {text}: {error}.", option="time-format", value=text) from None
 
@@ -40,8 +49,22 @@ class TimeFormat:
     def column(self, texts: pa.Array) -> pa.Array:
         """Returns the times of a column of texts, which all have an offset from UTC, or all have none."""
         encoded = texts.dictionary_encode()
-        moments = [self.parse(text) for text in encoded.dictionary.to_pylist()]
-        aware = {moment.utcoffset() is not None for moment in moments}
-        if len(aware) > 1:
+        read, same = self._read_by_arrow(encoded.dictionary)
+        others = [self.parse(text) for text in encoded.dictionary.filter(pc.invert(same)).to_pylist()]
+        self._note({other.utcoffset() is not None for other in others} | ({False} if pc.any(same).as_py() else set()))
+        kind = pa.timestamp("us", "UTC" if self._aware else None)
+        times = pc.replace_with_mask(read.cast(kind), pc.invert(same), pa.array(others, kind))
+        return times.take(encoded.indices)
+
+    def _read_by_arrow(self, texts: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The times that Arrow reads, many times as fast as Python, and which of them the texts say."""
+        read = pc.strptime(texts, self._text, "s", error_is_null=True)
+        try:
+            return read, pc.fill_null(pc.equal(pc.strftime(read, self._text), texts), False)
+        except pa.ArrowInvalid:  # a directive that it does not write
+            return read, pa.array([False] * len(texts), pa.bool_())
+
+    def _note(self, aware: set[bool]) -> None:
+        if len(aware | ({self._aware} - {None})) > 1:
             raise InvalidOptionError("some times have an offset from UTC and others none")
-        return pa.array(moments, pa.timestamp("us", "UTC" if True in aware else None)).take(encoded.indices)
+        self._aware = next(iter(aware), self._aware)

@@ -113,13 +113,15 @@ class Lease:
     def renew_beside(self) -> None:
         """Renews the lease if that is due, while a call keeps the sink's lock: a commit that takes long, for example.
 
-        Whatever else a renewal may find out, the call finds out by itself.
+        That the producer was taken over, or the stream is complete, the call finds out by itself.
         """
         if self._pause is None or not self._alive or self._now() - self._renewed_at < self._pause:
             return
         self.tried()
         try:
-            self.outbox.store.renew_beside([self.outbox.held])
+            (result,) = self.outbox.store.renew_beside([self.outbox.held])
+            if result is True:
+                LOG.warning(REJOINED, self.outbox.producer, "the stream's bound")
         except RowtimeError:
             LOG.warning(NOT_RENEWED, repr(self.outbox.producer), 1, exc_info=True)
 

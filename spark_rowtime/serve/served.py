@@ -36,17 +36,19 @@ class Served:
         self._listed: dict[str, list[str]] = {}
         self._due = self._places_due = 0.0
         self._places: dict[Place, str] = {}
-        self._paths: list[str] = []
+        self._paths: list[str] | None = None
         self.paths()
 
     def paths(self) -> list[str]:
         """Returns the paths of the streams, in the order in which they were named: of each stream the first one."""
-        if not self._paths or (self._folders and time.monotonic() >= self._due):
+        if self._paths is None or (self._folders and time.monotonic() >= self._due):
             self._listed = {folder: self._list(folder) for folder in self._folders}
             self._due, self._places_due = time.monotonic() + LIST_SECONDS, 0.0
             named = [*self._streams, *(path for paths in self._listed.values() for path in paths)]
-            first = {place_of(path): path for path in reversed(named)}
-            self._paths = [path for path in dict.fromkeys(named) if first[place_of(path)] == path]
+            first: dict[Place, str] = {}
+            for path in named:
+                first.setdefault(_place(path), path)
+            self._paths = list(first.values())
         return self._paths
 
     def _list(self, folder: str) -> list[str]:
@@ -94,6 +96,14 @@ class _OnlyServed(Reach):
         """See Reach. A visitor of the page is not told the paths of what it does not show."""
         del stored
         return "a stream or table that is not served here"
+
+
+def _place(path: str) -> Place:
+    """The place of a stream; of a path that names none, which the page shows with its error, the path."""
+    try:
+        return place_of(path)
+    except RowtimeError:
+        return ("path", path)
 
 
 def _names_of(table: str) -> set[str]:

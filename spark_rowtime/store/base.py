@@ -107,9 +107,9 @@ class Store(ABC):
         """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction."""
         return [self._renewed(*producer) for producer in producers]
 
-    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> None:
-        """Does ``renew_all`` while another thread is in a call of the store, and does not wait for its end."""
-        self.renew_all(producers)
+    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        """Does ``renew_all`` beside a call of another thread that takes long, such as a commit that sends its rows."""
+        return self.renew_all(producers)
 
     def _renewed(self, producer: str, epoch: int) -> Renewal:
         try:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 HIDDEN = "***"
 """Stands for a value that is not shown."""
@@ -22,8 +22,8 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 def values_of(arguments: Any) -> Iterator[str]:
     """Yields the texts in arguments, however deep, and of a URL the parts that may hold a secret.
 
-    >>> sorted(values_of({"url": "https://me:pw12@example.com/feed?key=abcd", "page": 3}))
-    ['/feed?key=abcd', 'abcd', 'https://me:pw12@example.com/feed?key=abcd', 'key=abcd', 'pw12']
+    >>> sorted(values_of({"url": "https://me:p%4012@example.com/bot7?key=abcd", "page": 3}))
+    ['/bot7', '/bot7?key=abcd', 'abcd', 'https://me:p%4012@example.com/bot7?key=abcd', 'key=abcd', 'p%4012', 'p@12']
     """
     if isinstance(arguments, Mapping):
         for value in arguments.values():
@@ -31,6 +31,8 @@ def values_of(arguments: Any) -> Iterator[str]:
     elif isinstance(arguments, list | tuple | set):
         for value in arguments:
             yield from values_of(value)
+    elif isinstance(arguments, bytes | bytearray):
+        yield from values_of(arguments.decode(errors="replace"))
     elif isinstance(arguments, str):
         yield from (text for text in (arguments, *_parts(arguments)) if len(text) >= LEAST_CHARACTERS)
 
@@ -43,7 +45,9 @@ def _parts(text: str) -> Iterator[str]:
         return
     if url.netloc:
         target = f"{url.path}?{url.query}" if url.query else ""
-        yield from (password, target, url.query, url.fragment, *(value for _, value in parse_qsl(url.query)))
+        parts = (url.username or "", password, url.path, target, url.query, url.fragment)
+        yield from (*parts, *map(unquote, parts), *(value for _, value in parse_qsl(url.query)))
+    yield from (word.partition("=")[2] for word in text.split() if "=" in word)
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -131,6 +131,7 @@ def test_no_stream_is_in_the_folder_of_another(tmp_path: Path) -> None:
             with pytest.raises(rt.StreamExistsError, match="is in the folder of the stream at"):
                 make(str(tmp_path / "s"), str(place))
     assert not (tmp_path / "s" / "x").exists()
+    rt.createStream(f"{tmp_path}/s/../beside", SCHEMA)
 
 
 def test_paths_that_are_none(tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ def test_a_stream_under_several_paths_is_one(orders: str, tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(orders)
     named = [str(tmp_path / "link"), orders, f"{orders}/", str(tmp_path)]
     assert Served(named).paths() == [str(tmp_path / "link")]
+    wrong = "postgresql://host:notaport/database/stream"
+    assert Served([orders, wrong]).paths() == [orders, wrong], "the page says what is wrong with it"
 
 
 def test_metrics_are_those_of_the_streams(orders: str, serve: Serve) -> None:

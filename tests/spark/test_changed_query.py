@@ -266,6 +266,26 @@ def until(pipe: Pipe, interval: str):
     )
 
 
+def later(pipe: Pipe, sides: str):
+    """The same source on both sides, compared by columns that are computed above the join."""
+    pipe.read("orders").createOrReplaceTempView("orders")
+    near = "l.k = r.k AND r.rowtime BETWEEN l.rowtime - INTERVAL 1 HOUR AND l.rowtime + INTERVAL 1 HOUR"
+    second = "rowtime + INTERVAL 1 SECOND"
+    return pipe.spark.sql(
+        f"WITH o AS (SELECT * FROM orders), j AS (SELECT l.{second} AS x, r.{second} AS y FROM o l JOIN o r ON {near}) "
+        f"SELECT y FROM j WHERE unix_micros({sides[0]}) - unix_micros({sides[-1]}) >= 0"
+    )
+
+
+def by_name(pipe: Pipe, interval: str):
+    """A condition above a name of WITH, which Spark makes one of the join."""
+    pipe.read("orders").createOrReplaceTempView("orders")
+    return pipe.spark.sql(
+        "WITH j AS (SELECT l.rowtime AS x, r.rowtime AS y FROM orders l JOIN orders r ON l.k = r.k AND r.rowtime >= "
+        f"l.rowtime) SELECT y FROM j WHERE y <= x + INTERVAL {interval}"
+    )
+
+
 def hours(pipe: Pipe, field: str):
     return pipe.read("orders").groupBy(F.window("rowtime", "1 hour").alias("w")).count().select(f"w.{field}")
 
@@ -297,6 +317,8 @@ PROMISED = {
     "a wider join": (near, "10 MINUTES", "30 MINUTES"),
     "a narrower join": (near, "30 MINUTES", "10 MINUTES"),
     "a wider join by a column": (until, "10 MINUTES", "30 MINUTES"),
+    "the sides by columns": (later, "x y", "y x"),
+    "a wider join above a name": (by_name, "10 MINUTES", "30 MINUTES"),
     "the time of the other side": (lambda p, time: near(p, "10 MINUTES", time), "r.rowtime", "l.rowtime"),
 }
 
@@ -348,3 +370,36 @@ def test_the_projection_of_a_query_whose_output_stays(pipe: Pipe, tmp_path) -> N
             send(orders, ("10:01", "a"), promise="10:01")
             query.step()
         (tmp_path / "checkpoint" / "rowtime-bounds.json").unlink()
+
+
+def test_a_query_with_the_current_time_goes_on_where_an_earlier_version_left_it(pipe: Pipe, tmp_path: Path) -> None:
+    """Its file has ``now()``, of which the batch's time is made now."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    pipe.read("orders").createOrReplaceTempView("orders")
+    text = (
+        "SELECT l.rowtime FROM orders l LEFT JOIN orders r ON l.k = r.k AND r.rowtime BETWEEN l.rowtime AND "
+        "l.rowtime + INTERVAL 1 HOUR WHERE r.rowtime <= l.rowtime + (now() - TIMESTAMP '2026-01-01')"
+    )
+    file = tmp_path / "checkpoint" / "rowtime-bounds.json"
+    for minute in ("10:02", "10:04"):
+        with Observed(pipe.spark.sql(text), tmp_path) as query:
+            send(orders, (minute, "a"), promise=minute)
+            query.step()
+        assert "current_timestamp()" in file.read_text()
+        file.write_text(file.read_text().replace("current_timestamp()", "now()"))
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def test_a_threshold_of_a_result_above_a_join_may_change(pipe: Pipe, tmp_path: Path) -> None:
+    """By it no row is freed."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    pipe.read("orders").createOrReplaceTempView("orders")
+    for least in (10, 20):
+        delays = pipe.spark.sql(
+            "SELECT w.end, d FROM (SELECT window(l.rowtime, '1 minute') AS w, avg(unix_micros(r.rowtime) - "
+            "unix_micros(l.rowtime)) AS d FROM orders l JOIN orders r ON l.k = r.k AND r.rowtime BETWEEN l.rowtime AND "
+            f"l.rowtime + INTERVAL 1 HOUR GROUP BY window(l.rowtime, '1 minute')) WHERE d > {least}"
+        )
+        with Observed(delays, tmp_path) as query:
+            send(orders, (f"10:{least}", "a"), promise=f"10:{least}")
+            query.step()

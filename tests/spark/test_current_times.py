@@ -1,6 +1,7 @@
 """``now()`` is the current time of a batch, as ``current_timestamp()`` is, and no constant for Spark's optimizer."""
 
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from tests.streams import Pipe, opened, send
 BATCHES = 8
 
 
-@pytest.mark.parametrize("current", ["now()", pytest.param("current_timestamp()", marks=pytest.mark.long)])
+@pytest.mark.each
+@pytest.mark.parametrize("current", ["now()", "CAST('now' AS TIMESTAMP)", "current_timestamp()"])
 def test_a_window_whose_result_depends_on_the_time_has_all_of_its_rows(
     pipe: Pipe, tmp_path: Path, current: str
 ) -> None:
@@ -55,3 +57,26 @@ def test_a_join_frees_no_row_by_the_time_of_one_batch(pipe: Pipe, tmp_path: Path
         query.step()
         (join,) = query.query.lastProgress.stateOperators
         assert join.numRowsTotal == 1
+
+
+def test_days_by_their_names_are_those_of_the_batch(pipe: Pipe, tmp_path: Path) -> None:
+    orders = opened(pipe.create("orders", "k INT"), "p")
+    days = ("yesterday", "today", "tomorrow")
+    texts = [f"datediff(CAST('{day}' AS DATE), current_date())" for day in days]
+    hours = "hour(CAST('today' AS TIMESTAMP)) + minute(CAST('Tomorrow ' AS TIMESTAMP))"
+    with Observed(pipe.read("orders").selectExpr(*texts, hours), tmp_path) as query:
+        send(orders, ("10:00", 0))
+        assert query.step() == [(-1, 0, 1, 0)]
+
+
+@pytest.mark.skipif(version("pyspark") < "4.3", reason="Spark before 4.3 has no such times")
+def test_a_time_of_day_that_spark_takes_for_a_constant_is_refused(pipe: Pipe) -> None:
+    pipe.create("orders", "k INT")
+    pipe.read("orders").createOrReplaceTempView("orders")
+    text = "SELECT k FROM orders GROUP BY window(rowtime, '1 hour'), k HAVING k > hour(current_time())"
+    pipe.spark.conf.set("spark.sql.timeType.enabled", "true")
+    try:
+        with pytest.raises(Exception, match="is another time in each batch"):
+            pipe.spark.sql(text).writeStream.format("noop").start()
+    finally:
+        pipe.spark.conf.unset("spark.sql.timeType.enabled")

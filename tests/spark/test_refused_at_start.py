@@ -132,10 +132,6 @@ def without_duplicates(text: str) -> Any:
 
 
 REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "the text now": (
-        sql("SELECT k, count(*) FROM a GROUP BY window(rowtime, '1 hour'), k HAVING k > string(CAST('now' AS DATE))"),
-        ("CAST('now' AS DATE)", "Write current_timestamp()"),
-    ),
     "duplicates within windows": (
         without_duplicates("SELECT window(rowtime, '10 minutes') AS w, k FROM delayed_a"),
         ("goes by w, which is a struct", "window_time(w)"),

@@ -193,3 +193,23 @@ def test_a_call_that_takes_longer_than_the_lease_keeps_it(
     assert events(other, "feed") == ["joined", "sent", "sent"]
     monkeypatch.undo()
     sink.close()
+
+
+def test_a_producer_that_joins_again_beside_a_call_says_so(
+    new_stream: NewStream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_stream, machine = new_stream(), Machine()
+    store, other = machine.opened(open_stream), machine.opened(open_stream)
+    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
+    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, **steady)
+    sink.sendRows(batch(1))
+    sink.flush()
+    machine.passes(31)
+    assert other.expire()
+    beside = Thread(target=sink._scheduler.timer.run)
+    with sink._lock, busy(store):
+        beside.start()
+        beside.join()
+    assert events(other, "feed") == ["joined", "sent", "detached", "joined"]
+    assert "its rows before the stream's bound are late now" in caplog.text
+    sink.close()

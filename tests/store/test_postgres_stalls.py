@@ -1,7 +1,7 @@
 """While nobody can write into the database, no time passes for leases."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -13,13 +13,13 @@ from spark_rowtime.store.postgres.store import RECOVERY_MICROS
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.sparksession import wait_for
-from tests.store.streams import SCHEMA, SECOND, Writer, at, read
+from tests.store.streams import SCHEMA, SECOND, Writer, at, lock_gate, read
 
 LEASE = 30 * SECOND
 
 
 @contextmanager
-def nobody_writes(postgres: Any) -> Iterator[None]:
+def refusing(postgres: Any) -> Iterator[None]:
     """Has the server refuse each write, of sessions that are open, too."""
 
     def refuse(on: str) -> None:
@@ -34,16 +34,31 @@ def nobody_writes(postgres: Any) -> Iterator[None]:
         refuse("off")
 
 
+@contextmanager
+def full(postgres: Any) -> Iterator[None]:
+    """Has each change of a stream's head fail as on a full disk."""
+    raises = "BEGIN RAISE disk_full; END"
+    postgres.execute(f"CREATE FUNCTION public.is_full() RETURNS trigger LANGUAGE plpgsql AS $${raises}$$")
+    postgres.execute(
+        "CREATE TRIGGER is_full BEFORE UPDATE ON rowtime.heads FOR EACH ROW EXECUTE FUNCTION public.is_full()"
+    )
+    try:
+        yield
+    finally:
+        postgres.execute("DROP FUNCTION public.is_full CASCADE")
+
+
 def refused(call: Any) -> bool:
     with pytest.raises(StoreUnavailableError):
         call()
     return True
 
 
+@pytest.mark.parametrize("nobody_writes", [refusing, full])
 @pytest.mark.parametrize("first", ["one that commits", "one that renews its lease", "a reader"])
-def test_a_time_in_which_nobody_can_write_ends_no_lease(postgres: Any, first: str) -> None:
+def test_a_time_in_which_nobody_can_write_ends_no_lease(postgres: Any, first: str, nobody_writes: Any) -> None:
     """Whoever writes first afterwards: a producer that has tried meanwhile, or a reader, which waits for it."""
-    path, time = postgres.url(f"stalled/{first}"), [0]
+    path, time = postgres.url(f"stalled/{nobody_writes.__name__}/{first}"), [0]
     create_store(path, SCHEMA, StreamSettings())
     with ExitStack() as opened:
 
@@ -62,7 +77,8 @@ def test_a_time_in_which_nobody_can_write_ends_no_lease(postgres: Any, first: st
             assert refused(lambda: busy.store.commit(commit))
             time[0] += 10 * LEASE
             assert refused(lambda: busy.store.commit(commit))
-            assert not reader.expire()
+            with suppress(StoreUnavailableError):  # it tries where its user may write
+                assert not reader.expire()
         if first == "a reader":
             assert not reader.expire()
         if first == "one that commits":
@@ -77,3 +93,32 @@ def test_a_time_in_which_nobody_can_write_ends_no_lease(postgres: Any, first: st
         assert reader.expire(), "from then on it counts"
         assert busy.store.head().floor == at(21)
     assert check_store(path).damage == []
+
+
+def test_a_reader_that_could_not_write_once_ends_leases_as_before(postgres: Any) -> None:
+    """Another client had the lock. What others have written since shows that it was no stall."""
+    path, time = postgres.url("stalled/once"), [0]
+    create_store(path, SCHEMA, StreamSettings())
+    with ExitStack() as opened:
+
+        def handle() -> Store:
+            store = opened.enter_context(open_store(path))
+            store.now, store.steady = lambda: 0, lambda: Reading("boot", time[0])
+            return store
+
+        first, second = (Writer(handle(), name, lease=LEASE) for name in ("first", "second"))
+        reader = handle()
+        first.send([10], floor=10)
+        second.send([20], floor=20)
+        time[0] += LEASE + 1
+        with postgres.connect() as holder:
+            lock_gate(holder, reader.number)
+            assert not reader.expire()
+            holder.rollback()
+        second.send([30], floor=30)
+        assert reader.head().floor == at(30), "the first one is detached"
+        third = Writer(handle(), "third")
+        third.send([40], floor=40)
+        time[0] += 10 * LEASE
+        assert reader.expire()
+        assert reader.head().floor == at(40)

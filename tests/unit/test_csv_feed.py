@@ -376,6 +376,7 @@ def test_the_earthquakes(quakes: Path, stream: str) -> None:
         ("%d.%m.%Y %H:%M:%S", "03.02.2026 10:00:60", "line 3 has '03.02.2026 10:00:60'"),
         ("%Y-%m-%d %H:%M:%S %Z", "2026-02-03 10:00:00 PST", "name the zone with --tz"),
         ("%Q", "soon", "'Q' is a bad directive"),
+        ("%d %d", "1 1", "redefinition"),
     ],
 )
 def test_a_format_reads_only_times_that_there_are(tmp_path: Path, stream: str, form: str, text: str, said: str) -> None:
@@ -398,6 +399,8 @@ def test_a_format_reads_only_times_that_there_are(tmp_path: Path, stream: str, f
         ("%d.%m.%Y %H:%M:%S.%f", "03.02.2026 10:00:00.25", "2026-02-03T10:00:00.25Z"),
         ("%d.%m.%Y %H:%M %z", "3.2.2026 10:00 +0100", "2026-02-03T09:00Z"),
         ("%d.%m.%Y", "2026-02-03T10:00Z", "2026-02-03T10:00Z"),
+        ("%F %T", "2026-02-03 10:00:01", "2026-02-03T10:00:01Z"),
+        ("%d.%m.%Y %R", "3.2.2026 10:00", "2026-02-03T10:00Z"),
     ],
 )
 def test_numbers_fractions_and_offsets_of_a_format(
@@ -498,3 +501,24 @@ def test_a_time_beyond_microseconds_is_cut_towards_the_past(tmp_path: Path) -> N
     file = write(tmp_path, "time,before\n2026-01-01T00:00Z,1969-12-31T23:59:59.9999995Z\n")
     (batch,) = CsvRows(file, "time", stream=schema).batches()
     assert batch.column("before").cast(pa.int64()).to_pylist() == [-1]
+
+
+def test_a_time_of_a_format_does_not_become_a_number(tmp_path: Path) -> None:
+    schema = stream_schema("rowtime TIMESTAMP NOT NULL, day BIGINT, n BIGINT")
+    file = write(tmp_path, "day,n\n20260203,1\n")
+    with pytest.raises(rt.SchemaMismatchError, match="column 'day' is int64 in the stream"):
+        list(CsvRows(file, "day", time_format="%Y%m%d", stream=schema).batches())
+
+
+def test_what_reads_the_same_is_the_same_way_of_reading(tmp_path: Path) -> None:
+    file = write(tmp_path, "time,n\n2026-01-01,1\n")
+    plain, spelled = CsvRows(file, "time"), CsvRows(file, "time", ["time", "n"], local=LocalTime("UTC"))
+    assert plain.how == spelled.how == {}
+
+
+def test_in_all_blocks_times_have_an_offset_or_in_none(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("spark_rowtime.cli.csv_rows._BLOCK", 64)
+    lines = "".join(f"01.02.2026 10:{n:02}\n" for n in range(30))
+    file = write(tmp_path, f"time\n{lines}2026-02-01T10:30Z\n")
+    with pytest.raises(rt.SchemaMismatchError, match="it has a time that cannot be read"):
+        list(CsvRows(file, "time", time_format="%d.%m.%Y %H:%M").batches())

@@ -95,7 +95,8 @@ def rename(folder: Path, place: Path) -> None:
 def require_free(place: Path) -> None:
     """Raises StreamExistsError if anything exists at ``place``, or if a stream above would be deleted with it."""
     require_nothing(place)
-    for above in place.parents:
+    folder = Path(os.path.realpath(place.parent))
+    for above in (folder, *folder.parents):
         if os.path.exists(above / CATALOG) and os.path.exists(above / SEGMENTS):  # noqa: PTH110  (no error for a long name)
             raise StreamExistsError(
                 f"{place} is in the folder of the stream at {above}. Choose another path.", path=str(place)

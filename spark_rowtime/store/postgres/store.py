@@ -19,6 +19,7 @@ from spark_rowtime.errors import (
     StoreUnavailableError,
 )
 from spark_rowtime.store import rejection_rules
+from spark_rowtime.store.base import Renewal
 from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Sharers
@@ -67,6 +68,8 @@ _MAY_WRITE = (
 )
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
+BESIDE_PATIENCE = "2s"
+"""How long a renewal beside a call waits for the stream's lock, which the call may have. Others wait for its thread."""
 RECOVERY_MICROS = 15 * SECOND_MICROS
 """How long a reader leaves what is due to writers where it could not write. They know since when nobody could."""
 _Result = TypeVar("_Result")
@@ -151,9 +154,8 @@ class PostgresStore(LedgerStore):
         decision: Callable[[Ledger], _Result],
         *about: str,
         ahead: Ahead | None = None,
-        by: Connection | None = None,
     ) -> _Result:
-        return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead, by=by)
+        return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead)
 
     def _ledger(self, page: PostgresPage) -> Ledger:
         return Ledger(page, self.path, self.settings)
@@ -206,7 +208,7 @@ class PostgresStore(LedgerStore):
         return Ownership(objects, self._id, access.rows, access.transact)
 
     def _moment(self, head: LogState, database: Reading) -> Moment:
-        return moment(head, self._reading(database), self._wall(database), self._stall.micros)
+        return moment(head, self._reading(database), self._wall(database), self._stall)
 
     @property
     def number(self) -> int:
@@ -246,16 +248,21 @@ class PostgresStore(LedgerStore):
         try:
             expired = self._on_page(act, patience=EXPIRY_PATIENCE)
         except StoreUnavailableError as error:
-            if error.values.get("lacks") in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
+            lacks = error.values.get("lacks")
+            self._expires_from = 0 if lacks == "lock" else self._expires_from
+            if lacks in ("lock", "privilege"):  # whoever has the lock keeps others from renewing
                 return False
             raise
         self._expires_from = 0
         return expired
 
-    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> None:
+    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         """A commit keeps the store's connection while it sends its rows."""
+        names = [name for name, _ in producers]
         with closing(self._connection.another()) as other:
-            self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers), by=other)
+            return self._on_page(
+                lambda page: self._ledger(page).renew_all(producers), *names, patience=BESIDE_PATIENCE, by=other
+            )
 
     def _require_own_objects(self) -> None:
         """Raises StoreUnavailableError if what this stream adds to its location would be removed by another database.

@@ -20,8 +20,8 @@ STALL_MICROS = 200_000
 class Stall:
     """What a process knows of a stall, in which nobody can write: since when its own transactions have failed.
 
-    Law (*stalls*): a process takes out of the uptime what it knows of a stall, as on a full disk, behind the last time
-    that anybody has written. What others wrote shows that it was no stall until then.
+    Law (*stalls*): a process takes out of the uptime what it knows of a stall, as on a full disk. What others wrote
+    shows that it was none until then.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -32,7 +32,19 @@ class Stall:
     @property
     def micros(self) -> int:
         """How long transactions have failed; 0 if the last one has not."""
-        return 0 if self._since is None else self._now() - self._since
+        since = self._since  # other threads use the store, too
+        return 0 if since is None else self._now() - since
+
+    def before(self, silent: int) -> int:
+        """How much of the last ``silent`` microseconds, in which nobody has written, was a stall as far as is known.
+
+        If somebody has written since transactions fail here, it is none, until they fail again.
+        """
+        stalled = self.micros
+        if stalled >= silent:
+            self.ended()
+            return 0
+        return max(stalled - STALL_MICROS, 0)
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -45,7 +57,7 @@ class Stall:
             raise
 
     def ended(self) -> None:
-        """Notes that a transaction has written."""
+        """Notes that somebody has written."""
         self._since = None
 
 
@@ -58,15 +70,15 @@ class Moment(NamedTuple):
     wall: int
 
 
-def moment(head: LogState, at: Reading, wall: int, stalled: int = 0) -> Moment:
-    """Returns the moment of a reading. ``stalled``: for how long before it nobody could write, as far as is known."""
+def moment(head: LogState, at: Reading, wall: int, stall: Stall | None = None) -> Moment:
+    """Returns the moment of a reading. ``stall``: what is known of a time before it in which nobody could write."""
     if head.boot is None:
         uptime = max(wall, head.stamp)
     elif restarted(head, at):
         uptime = head.stamp
     else:
         uptime = at.micros + head.ahead
-        uptime -= max(min(stalled, uptime - head.stamp) - STALL_MICROS, 0)
+        uptime -= 0 if stall is None else stall.before(uptime - head.stamp)
     return Moment(at.boot, uptime, uptime - at.micros, wall)
 
 

@@ -1,16 +1,12 @@
 package sparkrowtime.analysis;
 
-import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.plans.InnerLike;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.types.DatetimeType;
 import sparkrowtime.bounds.Monotonic;
 import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
@@ -20,35 +16,14 @@ import sparkrowtime.support.Scala;
  * the current time or a session variable. Rows are freed by the value of one batch, and would have matches by
  * that of a later one. So the results would depend on where batches end. A condition on one side alone is a filter; one
  * above an inner join is a condition of that join for Spark's optimizer.
- *
- * <p>The texts {@code now}, {@code today}, {@code tomorrow} and {@code yesterday}, cast to a time, become constants of each
- * batch's plan. So they are refused wherever rows are kept.
  */
 final class RefuseMovingConditions {
-  private static final Pattern OF_DAY = Pattern.compile("\\s*(now|today|tomorrow|yesterday)\\b.*", Pattern.CASE_INSENSITIVE);
-
   private RefuseMovingConditions() {}
 
   static void check(LogicalPlan plan) {
     plan.foreach(Scala.each(RefuseMovingConditions::checkNode));
     if (plan.exists(Scala.function(StatefulNodes::keepsRows))) {
-      plan.foreach(Scala.each(node -> Scala.list(node.expressions()).forEach(RefuseMovingConditions::checkTexts)));
-    }
-  }
-
-  private static void checkTexts(Expression e) {
-    e.foreach(Scala.each(RefuseMovingConditions::checkText));
-  }
-
-  private static void checkText(Object part) {
-    if (part instanceof Cast cast
-        && (cast.dataType() instanceof DatetimeType)
-        && cast.child() instanceof Literal text
-        && text.value() != null
-        && OF_DAY.matcher(text.value().toString()).matches()) {
-      throw new IllegalArgumentException(
-          cast.sql() + " is another time in each batch, and a constant to Spark's optimizer, which moves conditions with it"
-              + " to where rows are left out by the time of one batch. Write current_timestamp() or current_date() instead.");
+      plan.foreach(Scala.each(node -> Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(CurrentTimes::refuseTimeOfDay)))));
     }
   }
 

@@ -41,7 +41,7 @@ final class CheckpointedBounds {
   private static final ObjectMapper MAPPER = new ObjectMapper();
   private static final TypeReference<Map<String, String>> TEXTS = new TypeReference<>() {};
   private static final String JOINS = "the comparisons of times in its joins";
-  private static final String COMPUTED_JOINS = "the comparisons of times in its joins by columns that are computed";
+  private static final String COMPUTED_JOINS = "the comparisons of times in its joins by columns of above";
   private static final String NONE = "one without a bound";
 
   /**
@@ -50,6 +50,8 @@ final class CheckpointedBounds {
    */
   private static final String SECOND_FORM = "2: ";
 
+  private final LogicalPlan query;
+  private final Definitions definitions;
   private final boolean asBefore;
   private final Map<ExprId, String> sources;
   private final Derivations derived;
@@ -59,7 +61,9 @@ final class CheckpointedBounds {
   private CheckpointedBounds(LogicalPlan query, boolean named, boolean asBefore) {
     this.asBefore = asBefore;
     sources = sources(query, named);
-    derived = new Derivations(new Definitions(query), query, this::named, true, asBefore);
+    definitions = new Definitions(query);
+    this.query = query;
+    derived = new Derivations(definitions, query, this::named, true, asBefore);
     if (named) {
       sources.values().forEach(source -> ofSources.computeIfAbsent(source, any -> of(source, query)));
     } else {
@@ -121,13 +125,18 @@ final class CheckpointedBounds {
 
   /** @param before null: the file has no such text */
   private static void refuseOther(String what, String before, String now, CheckpointFile file) {
-    if (before != null && !before.equals(now)) {
+    if (before != null && !sameTime(before).equals(now)) {
       throw new IllegalArgumentException(
           "In this query " + what + ": " + now + ", but its checkpoint was begun with " + before + ". The"
               + " bounds of the output were derived from that, and rows of this query could lie below what was"
               + " promised. Set the expression back, or start with a new checkpoint and a new output. (What the first"
               + " run had is in " + file + ".)");
     }
+  }
+
+  /** Runs of earlier versions had {@code now()} where it is the batch's time now. */
+  private static String sameTime(String before) {
+    return before.replace("now()", "current_timestamp()");
   }
 
   private void addOutput(LogicalPlan written, PlanBounds bounds) {
@@ -153,13 +162,33 @@ final class CheckpointedBounds {
       addConditions(Scala.orNull(((Join) node).condition()), node);
     } else if (node instanceof Filter filter && node.exists(Scala.function(StatefulNodes::isStreamJoin))) {
       addConditions(filter.condition(), node);
+    } else if (node instanceof Filter filter && hasJoin(filter.child())) {
+      addBelow(filter.condition(), c -> comparesTimes(c) || comparesComputedTimes(c));
     }
   }
 
-  /** Those of computed columns have a name of their own, since files of earlier versions do not have them. */
+  /** Whether there is a join of streams below, maybe behind a name of WITH. */
+  private boolean hasJoin(LogicalPlan plan) {
+    return plan.exists(
+        Scala.function(
+            n -> StatefulNodes.isStreamJoin(n) || definitions.body(n) != null && hasJoin(definitions.body(n))));
+  }
+
   private void addConditions(Expression condition, LogicalPlan node) {
-    now.merge(JOINS, conditions(condition, node, CheckpointedBounds::comparesTimes), CheckpointedBounds::and);
-    now.merge(COMPUTED_JOINS, conditions(condition, node, this::comparesComputedTimes), CheckpointedBounds::and);
+    Function<Attribute, String> side = asBefore ? column -> "" : column -> side(column, node);
+    now.merge(
+        JOINS,
+        conditions(condition, CheckpointedBounds::comparesTimes, c -> derived.text(c, side)),
+        CheckpointedBounds::and);
+    addBelow(condition, this::comparesComputedTimes);
+  }
+
+  /** These have a name of their own, since files of earlier versions do not have them. */
+  private void addBelow(Expression condition, Predicate<Expression> compares) {
+    now.merge(
+        COMPUTED_JOINS,
+        conditions(condition, compares, c -> derived.textBelow(c, column -> side(column, query))),
+        CheckpointedBounds::and);
   }
 
   private static boolean comparesTimes(Expression condition) {
@@ -175,11 +204,11 @@ final class CheckpointedBounds {
   }
 
   /** The parts of a condition that compare times in one way. */
-  private String conditions(Expression condition, LogicalPlan node, Predicate<Expression> compares) {
-    Function<Attribute, String> side = asBefore ? column -> "" : column -> side(column, node);
+  private static String conditions(
+      Expression condition, Predicate<Expression> compares, Function<Expression, String> text) {
     return SideEviction.conjuncts(condition).stream()
         .filter(compares)
-        .map(c -> derived.text(c, side))
+        .map(text)
         .sorted()
         .collect(Collectors.joining(" AND "));
   }

@@ -22,6 +22,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
 import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.With;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
@@ -127,7 +128,27 @@ final class Derivations {
     return written(e, column -> side.apply(column) + text(column, Set.of()));
   }
 
-  /** The marked times of which an expression is computed. */
+  /** The same, where columns that are computed above the join have the sides in what they are computed from. */
+  String textBelow(Expression e, Function<Attribute, String> side) {
+    return textBelow(e, side, Set.of());
+  }
+
+  private String textBelow(Expression e, Function<Attribute, String> side, Set<ExprId> above) {
+    return written(e, column -> textBelow(column, side, above));
+  }
+
+  private String textBelow(Attribute column, Function<Attribute, String> side, Set<ExprId> above) {
+    String of = side.apply(column);
+    List<Expression> made = above.contains(column.exprId()) ? null : definitions.get(column.exprId());
+    if (!of.isEmpty() || made == null) {
+      return of + text(column, Set.of());
+    }
+    Set<ExprId> path = new HashSet<>(above);
+    path.add(column.exprId());
+    return made.stream().map(e -> textBelow(e, side, path)).distinct().sorted().collect(Collectors.joining(" or "));
+  }
+
+  /** The marked times of which an expression is computed, but not by an aggregation: that is no condition of a join. */
   Set<ExprId> times(Expression e) {
     Set<ExprId> times = new HashSet<>();
     addTimes(e, new HashSet<>(), times);
@@ -139,7 +160,9 @@ final class Derivations {
       if (Rowtime.isWatermarked(column)) {
         times.add(column.exprId());
       } else if (seen.add(column.exprId())) {
-        definitions.getOrDefault(column.exprId(), List.of()).forEach(made -> addTimes(made, seen, times));
+        definitions.getOrDefault(column.exprId(), List.of()).stream()
+            .filter(made -> !made.exists(Scala.function(AggregateExpression.class::isInstance)))
+            .forEach(made -> addTimes(made, seen, times));
       }
     }
   }
