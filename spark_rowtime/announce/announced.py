@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ class Announced:
         That has the id of the table or topic, so that one which was created again does not go on where the old one was.
         """
         if not self._is_topic:
-            table = _SameTable(self._path)
+            table = _SameTable(self._path, partial(_keep_with_id, kept, reader))
             yield table.properties, _name_with_id(kept, reader, table)
             return
         with closing(BoundReader(topic_address(self._path), client_options(self._options, _REFUSED))) as topic:
@@ -96,18 +97,24 @@ class Announced:
             createStream(positions, "rowtime TIMESTAMP NOT NULL", existOk=True)
 
 
+_OF_TABLE = " of table "
+
+
 class _SameTable:
     """A table, each time that it is read the one that it was at first."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, gets_id: Callable[[str], object]) -> None:
+        """``gets_id`` is called with the id of a table that had none, since an earlier version has written it."""
+        self._path, self._gets_id = path, gets_id
         self.id = read_table(path)[0]
 
     def properties(self) -> Mapping[str, str]:
         """What its last commit tells. Raises DataLostError if the table was created again."""
         found, properties = read_table(self._path)
-        self.id = found if self.id is None else self.id  # a drain of this version has written it now
-        if found != self.id:
+        if self.id is None and found is not None:
+            self.id = found
+            self._gets_id(found)
+        elif found != self.id:
             raise self.replaced(self.id, found)
         return properties
 
@@ -125,17 +132,22 @@ def _name_with_id(kept: Store, reader: str, table: _SameTable) -> str:
     """The name of the position, with the table's id. One without, of an earlier version, is taken for the table's."""
     if table.id is None:
         return reader
-    of_tables = f"{reader} of table "
-    known = {one.name: one.position for one in kept.snapshot().readers}
+    of_tables = f"{reader}{_OF_TABLE}"
+    known = {one.name for one in kept.snapshot().readers}
     others = [name.removeprefix(of_tables) for name in known if name.startswith(of_tables)]
-    name = of_tables + table.id
     if others and table.id not in others:
         raise table.replaced(others[0], table.id)
     if reader in known:
-        if name not in known:
-            kept.keep(name, known[reader])
+        _keep_with_id(kept, reader, table.id)
         kept.forget(reader)
-    return name
+    return of_tables + table.id
+
+
+def _keep_with_id(kept: Store, reader: str, table: str) -> None:
+    """Keeps the position of an announcer under the id of its table, too, so that it is not taken for another one's."""
+    for one in kept.snapshot().readers:
+        if one.name == reader:
+            kept.keep(f"{reader}{_OF_TABLE}{table}", one.position)
 
 
 def _is_table(path: Any) -> bool:

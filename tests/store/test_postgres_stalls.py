@@ -1,6 +1,6 @@
 """While nobody can write into the database, no time passes for leases."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
@@ -48,6 +48,19 @@ def full(postgres: Any) -> Iterator[None]:
         postgres.execute("DROP FUNCTION public.is_full CASCADE")
 
 
+@contextmanager
+def handles(path: str, time: list[int]) -> Iterator[Callable[[], Store]]:
+    """Yields what opens the stream, each time anew, by the clock ``time``."""
+    with ExitStack() as opened:
+
+        def handle() -> Store:
+            store = opened.enter_context(open_store(path))
+            store.now, store.steady = lambda: 0, lambda: Reading("boot", time[0])
+            return store
+
+        yield handle
+
+
 def refused(call: Any) -> bool:
     with pytest.raises(StoreUnavailableError):
         call()
@@ -60,13 +73,7 @@ def test_a_time_in_which_nobody_can_write_ends_no_lease(postgres: Any, first: st
     """Whoever writes first afterwards: a producer that has tried meanwhile, or a reader, which waits for it."""
     path, time = postgres.url(f"stalled/{nobody_writes.__name__}/{first}"), [0]
     create_store(path, SCHEMA, StreamSettings())
-    with ExitStack() as opened:
-
-        def handle() -> Store:
-            store = opened.enter_context(open_store(path))
-            store.now, store.steady = lambda: 0, lambda: Reading("boot", time[0])
-            return store
-
+    with handles(path, time) as handle:
         quiet, busy, reader = Writer(handle(), "quiet", lease=LEASE), Writer(handle(), "busy"), handle()
         quiet.send([10], floor=10)
         busy.send([20], floor=20)
@@ -99,13 +106,7 @@ def test_a_reader_that_could_not_write_once_ends_leases_as_before(postgres: Any)
     """Another client had the lock. What others have written since shows that it was no stall."""
     path, time = postgres.url("stalled/once"), [0]
     create_store(path, SCHEMA, StreamSettings())
-    with ExitStack() as opened:
-
-        def handle() -> Store:
-            store = opened.enter_context(open_store(path))
-            store.now, store.steady = lambda: 0, lambda: Reading("boot", time[0])
-            return store
-
+    with handles(path, time) as handle:
         first, second = (Writer(handle(), name, lease=LEASE) for name in ("first", "second"))
         reader = handle()
         first.send([10], floor=10)

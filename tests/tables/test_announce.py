@@ -1,5 +1,6 @@
 """The periods of a table are announced by the bound that the table itself carries."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -237,6 +238,32 @@ def test_a_position_of_an_earlier_version_is_that_of_the_table(lake: Lake, kind:
     lake.drain(kind)
     assert hours(lake, kind) == ["11"]
     assert [one.name for one in rt.describeStream(str(lake.folder / "announced.rowtime")).readers] == [reader.name]
+
+
+def test_folders_that_get_their_id_while_they_are_announced_are_not_taken_for_others(lake: Lake) -> None:
+    """An earlier version has drained into them, and a drain of this one goes on beside the announcer."""
+    rt.createStream(lake.stream, SCHEMA)
+    more(lake, "09:40", bound="10:00")
+    lake.drain("parquet")
+    file = lake.folder / "parquet" / "_rowtime" / "state.json"
+    state = json.loads(file.read_text())
+    del state["id"]
+    file.write_text(json.dumps(state))
+
+    def goes_on() -> None:
+        more(lake, "10:40", bound="11:00")
+        lake.drain("parquet")
+
+    script = iter([goes_on])
+    following = announcements(
+        lake.target("parquet"), str, "1 hour", None, "earliest", True, "nightly", {}, (),
+        lambda _: next(script)(), positions=str(lake.folder / "announced.rowtime"),
+    )  # fmt: skip
+    assert [f"{next(following).start:%H}" for _ in range(2)] == ["09", "10"]
+    following.close()
+    made_again(lake, "parquet")
+    with pytest.raises(rt.DataLostError, match="was deleted and created again"):
+        hours(lake, "parquet", name="nightly")
 
 
 def test_an_announcer_waits_for_a_catalog_that_is_away(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
