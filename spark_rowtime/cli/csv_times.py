@@ -1,6 +1,7 @@
 """Times of a CSV file that are not in ISO 8601."""
 
 import re
+from contextlib import suppress
 from datetime import datetime
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from spark_rowtime.types.timestamps import to_datetime
 
 _SHORT = {"%T": "%H:%M:%S", "%R": "%H:%M", "%D": "%m/%d/%y", "%F": "%Y-%m-%d", "%e": "%d", "%h": "%b"}
 """Directives of C's strptime that Python's does not have."""
+_NAIVE, _AWARE = pa.timestamp("us"), pa.timestamp("us", "UTC")
 _DIRECTIVE = re.compile("%.", re.DOTALL)
 
 
@@ -50,11 +52,13 @@ class TimeFormat:
         """Returns the times of a column of texts, which all have an offset from UTC, or all have none."""
         encoded = texts.dictionary_encode()
         read, same = self._read_by_arrow(encoded.dictionary)
-        others = [self.parse(text) for text in encoded.dictionary.filter(pc.invert(same)).to_pylist()]
-        self._note({other.utcoffset() is not None for other in others} | ({False} if pc.any(same).as_py() else set()))
-        kind = pa.timestamp("us", "UTC" if self._aware else None)
-        times = pc.replace_with_mask(read.cast(kind), pc.invert(same), pa.array(others, kind))
-        return times.take(encoded.indices)
+        if pc.any(same).as_py():
+            self._note(aware=False)
+        if pc.all(same).as_py():
+            return read.cast(_NAIVE).take(encoded.indices)
+        others = self._read_others(encoded.dictionary.filter(pc.invert(same)))
+        self._note(aware=others.type.tz is not None)
+        return pc.replace_with_mask(read.cast(others.type), pc.invert(same), others).take(encoded.indices)
 
     def _read_by_arrow(self, texts: pa.Array) -> tuple[pa.Array, pa.Array]:
         """The times that Arrow reads, many times as fast as Python, and which of them the texts say."""
@@ -64,7 +68,17 @@ class TimeFormat:
         except pa.ArrowInvalid:  # a directive that it does not write
             return read, pa.array([False] * len(texts), pa.bool_())
 
-    def _note(self, aware: set[bool]) -> None:
-        if len(aware | ({self._aware} - {None})) > 1:
+    def _read_others(self, texts: pa.Array) -> pa.Array:
+        """The times of texts that Arrow does not read by the format: as ISO 8601, or one by one."""
+        for kind in (_NAIVE, _AWARE):
+            with suppress(pa.ArrowInvalid):
+                return texts.cast(kind)
+        moments = [self.parse(text) for text in texts.to_pylist()]
+        for moment in moments:
+            self._note(aware=moment.utcoffset() is not None)
+        return pa.array(moments, _AWARE if self._aware else _NAIVE)
+
+    def _note(self, *, aware: bool) -> None:
+        if self._aware not in (None, aware):
             raise InvalidOptionError("some times have an offset from UTC and others none")
-        self._aware = next(iter(aware), self._aware)
+        self._aware = aware
