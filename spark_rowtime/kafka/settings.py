@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.hidden import HIDDEN
 from spark_rowtime.types.short_repr import short_repr
 
 _SECRET_WORDS = ("password", "secret", "key.pem", "oauthbearer.config", "jaas", "token", "passphrase", "user.info")
@@ -18,7 +19,6 @@ _OF_CONNECTIONS = (
 )
 """How the names of settings begin that each client has, whether it produces or not."""
 _FROM_ENVIRONMENT = re.compile(r"\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
-HIDDEN = "***"
 
 
 def settings_in_file(path: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from spark_rowtime.store.place import Place, place_of
 
 LOG = logging.getLogger("spark_rowtime")
 LIST_SECONDS = 10.0
-"""How often a folder is listed again, for streams that were created or deleted meanwhile."""
+"""How often folders are listed and places found again, for streams that came, went or moved meanwhile."""
 
 
 class Served:
@@ -34,22 +34,25 @@ class Served:
         self._streams = [path for path in others if path not in self._folders]
         self._table_at = {name: table for table in self.tables for name in _names_of(table)}
         self._listed: dict[str, list[str]] = {}
-        self._due = self._places_due = 0.0
+        self._due = 0.0
         self._places: dict[Place, str] = {}
-        self._paths: list[str] | None = None
-        self.paths()
+        self._look()
 
     def paths(self) -> list[str]:
         """Returns the paths of the streams, in the order in which they were named: of each stream the first one."""
-        if self._paths is None or (self._folders and time.monotonic() >= self._due):
-            self._listed = {folder: self._list(folder) for folder in self._folders}
-            self._due, self._places_due = time.monotonic() + LIST_SECONDS, 0.0
-            named = [*self._streams, *(path for paths in self._listed.values() for path in paths)]
-            first: dict[Place, str] = {}
-            for path in named:
-                first.setdefault(_place(path), path)
-            self._paths = list(first.values())
-        return self._paths
+        self._look()
+        return list(self._places.values())
+
+    def _look(self) -> None:
+        """Lists the folders again, and finds the places of all streams, if that is due."""
+        if time.monotonic() < self._due:
+            return
+        self._listed = {folder: self._list(folder) for folder in self._folders}
+        self._due = time.monotonic() + LIST_SECONDS
+        places: dict[Place, str] = {}
+        for path in (*self._streams, *(path for paths in self._listed.values() for path in paths)):
+            places.setdefault(_place(path), path)
+        self._places = places
 
     def _list(self, folder: str) -> list[str]:
         """The streams of a folder; those that were there before, if it cannot be listed just now."""
@@ -70,10 +73,7 @@ class Served:
 
     def path_at(self, place: Place) -> str | None:
         """Returns the path of the stream there. To look for the places of all paths for each answer would be slow."""
-        paths = self.paths()
-        if time.monotonic() >= self._places_due:
-            self._places = {place_of(path): path for path in paths}
-            self._places_due = time.monotonic() + LIST_SECONDS
+        self._look()
         return self._places.get(place)
 
 

@@ -98,8 +98,9 @@ def test_the_places_of_all_streams_are_not_looked_up_for_each_answer(
     hourly = stream_at(tmp_path / "hourly")
     written_by_query(hourly, orders)
     monkeypatch.setattr(served_module, "LIST_SECONDS", 3600.0)
-    served, asked, place_of = Served([hourly, orders]), list[str](), served_module.place_of
+    asked, place_of = list[str](), served_module.place_of
     monkeypatch.setattr(served_module, "place_of", lambda path: (asked.append(path), place_of(path))[1])
+    served = Served([hourly, orders])
     for _ in range(3):
         assert not served.why(hourly, AT).notFollowed
     assert asked.count(hourly) == 1

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.AnalysisHelper$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DatetimeType;
+import sparkrowtime.plan.StatefulNodes;
 import sparkrowtime.support.Scala;
 
 /**
@@ -30,6 +31,16 @@ final class CurrentTimes {
   static LogicalPlan of(LogicalPlan plan) {
     return AnalysisHelper$.MODULE$.allowInvokingTransformsInAnalyzer(
         Scala.call(() -> plan.transformAllExpressionsWithSubqueries(Scala.rewriting(CurrentTimes::ofBatch))));
+  }
+
+  static void check(LogicalPlan plan) {
+    if (plan.exists(Scala.function(StatefulNodes::keepsRows))) {
+      plan.foreach(Scala.each(node -> Scala.list(node.expressions()).forEach(CurrentTimes::checkParts)));
+    }
+  }
+
+  private static void checkParts(Expression e) {
+    e.foreach(Scala.each(CurrentTimes::checkPart));
   }
 
   private static Expression ofBatch(Expression part) {
@@ -55,7 +66,7 @@ final class CurrentTimes {
   }
 
   /** Spark 4.0 has no such class. */
-  static void refuseTimeOfDay(Object part) {
+  private static void checkPart(Object part) {
     if (part instanceof Expression e && e.getClass().getSimpleName().equals("CurrentTime")) {
       throw new IllegalArgumentException(
           e.sql() + " is another time in each batch, and a constant to Spark's optimizer, which moves conditions with it to where"

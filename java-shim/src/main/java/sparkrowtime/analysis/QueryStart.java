@@ -44,6 +44,7 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseTableDifference.check(plan);
     RefuseRowNumbers.check(plan);
     RefuseSubqueries.check(plan);
+    CurrentTimes.check(plan);
     RefuseMovingConditions.check(plan);
     RefuseSecondWatermark.check(plan);
     RefuseStructWatermark.check(plan);

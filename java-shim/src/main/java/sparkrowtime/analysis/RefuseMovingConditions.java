@@ -22,9 +22,6 @@ final class RefuseMovingConditions {
 
   static void check(LogicalPlan plan) {
     plan.foreach(Scala.each(RefuseMovingConditions::checkNode));
-    if (plan.exists(Scala.function(StatefulNodes::keepsRows))) {
-      plan.foreach(Scala.each(node -> Scala.list(node.expressions()).forEach(e -> e.foreach(Scala.each(CurrentTimes::refuseTimeOfDay)))));
-    }
   }
 
   private static void checkNode(LogicalPlan node) {
