@@ -3,14 +3,15 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from weakref import WeakKeyDictionary, WeakSet
 
 from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
 from spark_rowtime.producer.outbox import Outbox
+from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.store.forks import ForkLock
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 
 LOG = logging.getLogger("spark_rowtime")
 NAMED = 3
@@ -42,10 +43,11 @@ class Lease:
     """The lease of one sink's producer. A commit renews it; otherwise it is renewed after a third of its length.
 
     The leases of one store are renewed together, in one transaction: with the first that is due, each other one that
-    has passed half of its pause and whose sink is in no call.
+    has passed half of its pause and whose sink is in no call. Where that has not happened after half of its length, as
+    in a commit that takes long, of this sink or of another one, the thread of ``watch`` renews it beside the call.
 
     ``micros``: its length; None: the producer has no lease, and nothing is ever due. ``now`` is a clock that nobody can
-    set. All methods are called under the sink's ``lock``, but ``renew_beside``.
+    set. All methods are called under the sink's ``lock``, but ``renew_if_overdue``.
     """
 
     def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
@@ -57,6 +59,7 @@ class Lease:
         """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
         self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
+        self.watch = Timer(threading.RLock(), self.renew_if_overdue, f"rowtime-leases-{outbox.path}")
         if micros is not None:
             with _GROUPING:
                 _LEASES.setdefault(outbox.store, WeakSet()).add(self)
@@ -110,29 +113,36 @@ class Lease:
             else:
                 other.lock.release()
 
-    def renew_beside(self) -> None:
-        """Renews the lease if that is due, while a call keeps the sink's lock: a commit that takes long, for example.
+    def renew_if_overdue(self) -> float | None:
+        """Renews the lease if half of it has passed, with others of the store; returns the seconds until then.
 
-        That the producer was taken over, or the stream is complete, the call finds out by itself.
+        None: the lease has ended. It waits for no call, and takes no sink's lock.
         """
-        if self._pause is None or not self._alive or self._now() - self._renewed_at < self._pause:
-            return
-        self.tried()
-        try:
-            (result,) = self.outbox.store.renew_beside([self.outbox.held])
-            if result is True:
-                LOG.warning(REJOINED, self.outbox.producer, "the stream's bound")
-        except RowtimeError:
-            LOG.warning(NOT_RENEWED, repr(self.outbox.producer), 1, exc_info=True)
+        if not self.alive:
+            return None
+        if not self.micros_until_overdue:
+            with _GROUPING:
+                leases = [
+                    other for other in _LEASES[self.outbox.store] if other.alive and not other.micros_until_overdue
+                ]
+            _renew_beside(leases, self.outbox.store)
+        return self.micros_until_overdue / SECOND_MICROS
 
     @property
     def soon_due(self) -> bool:
         """Whether it costs nothing to renew the lease now, since half of the pause has passed."""
         assert self._pause is not None
-        return self._alive and self._now() - self._renewed_at >= self._pause // 2
+        return self.alive and self._now() - self._renewed_at >= self._pause // 2
 
     @property
-    def _alive(self) -> bool:
+    def micros_until_overdue(self) -> int:
+        """The microseconds until the lease is renewed beside calls, as half of it has passed; 0: from now on."""
+        assert self.micros is not None
+        return max(self._renewed_at + max(self.micros // 2, LEAST_RENEWAL_MICROS) - self._now(), 0)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the lease is renewed."""
         return self.lives and self.fenced is None and not self.outbox.broken
 
     def note(self, result: Renewal) -> None:
@@ -163,12 +173,30 @@ _GROUPING = ForkLock()
 
 def _renew(leases: list[Lease], store: Store) -> None:
     """Renews leases in one transaction."""
-    producers = [lease.outbox.held for lease in leases]
-    try:
-        for lease, result in zip(leases, store.renew_all(producers), strict=True):
+    with _noting_failure(leases):
+        for lease, result in zip(leases, store.renew_all(_held(leases)), strict=True):
             lease.note(result)
+
+
+def _renew_beside(leases: list[Lease], store: Store) -> None:
+    """Renews leases beside calls. That a producer was taken over, or the stream is complete, a call finds out."""
+    with _noting_failure(leases):
+        for lease, result in zip(leases, store.renew_beside(_held(leases)), strict=True):
+            lease.tried()
+            if result is True:
+                LOG.warning(REJOINED, lease.outbox.producer, "the stream's bound")
+
+
+def _held(leases: list[Lease]) -> list[tuple[str, int]]:
+    return [lease.outbox.held for lease in leases]
+
+
+@contextmanager
+def _noting_failure(leases: list[Lease]) -> Iterator[None]:
+    try:
+        yield
     except RowtimeError:
-        names = ", ".join(repr(name) for name, _ in producers[:NAMED])
+        names = ", ".join(repr(name) for name, _ in _held(leases[:NAMED]))
         LOG.warning(NOT_RENEWED, names, len(leases), exc_info=True)
         for lease in leases:
             lease.tried()

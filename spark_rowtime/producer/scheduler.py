@@ -43,13 +43,13 @@ class CommitScheduler:
         self.lease = lease
         self._timer_due_at, self._paused = NEVER_MICROS, False
         self._fast_path_until = NEVER_MICROS
-        self.timer = Timer(lock, self.run_due, self.run_beside, f"rowtime-{outbox.path}")
+        self.timer = Timer(lock, self.run_due, f"rowtime-{outbox.path}")
 
     def start(self) -> None:
         """Starts the renewals of the lease, if there is one."""
         self.lease.lives = True
         if self.lease.micros is not None:
-            self.timer.wake()
+            self._wake_timers()
 
     def pause(self) -> None:
         """Stops commits and renewals by the timer's thread until ``resume``."""
@@ -60,12 +60,13 @@ class CommitScheduler:
         if self._paused:
             self._paused, self.lease.lives = False, True
             with suppress(RuntimeError):  # the system has no more threads; the next call tries again
-                self.timer.wake()
+                self._wake_timers()
 
     def stop(self) -> None:
         """Ends commits and renewals by the timer's thread."""
         self.lease.lives = False
         self.timer.stop()
+        self.lease.watch.stop()
 
     @property
     def commits_later(self) -> bool:
@@ -142,14 +143,15 @@ class CommitScheduler:
         self._timer_due_at = NEVER_MICROS if wait is None else now + wait
         return None if wait is None else wait / SECOND_MICROS
 
-    def run_beside(self) -> None:
-        """Does what is due although a call keeps the sink's lock. The timer's thread calls it."""
-        self.lease.renew_beside()
-
     @property
     def _waits(self) -> bool:
         """Whether something waits for a commit that the scheduler makes."""
         return self._outbox.pending and self._outbox.checkpoint is None
+
+    def _wake_timers(self) -> None:
+        self.timer.wake()
+        if self.lease.micros is not None:
+            self.lease.watch.wake()
 
     def _wake(self) -> None:
         try:

@@ -22,19 +22,15 @@ BUSY_SECONDS = 0.05
 
 
 class Timer:
-    """Calls ``run_due`` under the sink's lock, and again after as many seconds as it returns (None: when woken).
-
-    While a call of the sink keeps the lock it calls ``run_beside``, without the lock.
+    """Calls ``run_due`` under ``lock``, and again after as many seconds as it returns (None: when woken).
 
     The timers of one ``name`` share a thread, which starts with the first ``wake``; it is a daemon. It ends when all
     its timers were stopped, or their sinks garbage collected: it holds no reference to a sink while it sleeps.
     """
 
-    def __init__(
-        self, lock: threading.RLock, run_due: Callable[[], float | None], run_beside: Callable[[], None], name: str
-    ) -> None:
-        """``run_due`` and ``run_beside``: methods of an object of the sink, which is referenced weakly."""
-        self._lock, self._run_due, self._run_beside = lock, WeakMethod(run_due), WeakMethod(run_beside)
+    def __init__(self, lock: threading.RLock, run_due: Callable[[], float | None], name: str) -> None:
+        """``run_due``: a method of an object of the sink, which is referenced weakly."""
+        self._lock, self._run_due = lock, WeakMethod(run_due)
         self.stopped = False
         self._shared = _shared_thread(name)
 
@@ -53,11 +49,10 @@ class Timer:
 
     def run(self) -> float | None:
         """Does what is due; returns the seconds until the next time; None: when woken."""
-        run_due, run_beside = self._run_due(), self._run_beside()
-        if run_due is None or run_beside is None or self.stopped:
+        run_due = self._run_due()
+        if run_due is None or self.stopped:
             return None
         if not self._lock.acquire(timeout=BUSY_SECONDS):
-            run_beside()
             return BUSY_SECONDS
         try:
             return None if self.stopped else run_due()

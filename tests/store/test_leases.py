@@ -9,6 +9,7 @@ import pytest
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.producer.sink import StreamSink
+from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Receipt
 from spark_rowtime.store.steady_clock import Reading
@@ -156,10 +157,49 @@ def busy(store: Store) -> AbstractContextManager[object]:
     return nullcontext() if connection is None else connection.lent()
 
 
+def renewed_beside(sink: StreamSink, call: AbstractContextManager[object]) -> None:
+    beside = Thread(target=sink._scheduler.lease.watch.run)
+    with call:
+        beside.start()
+        beside.join()
+
+
+def test_a_commit_of_another_sink_that_takes_longer_than_the_lease_keeps_it(
+    new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one of the timer's thread, which renews the leases of all sinks of the process otherwise."""
+    monkeypatch.setattr(Timer, "wake", lambda _: None)
+    open_stream, machine = new_stream(), Machine()
+    store, other = machine.opened(open_stream), machine.opened(open_stream)
+    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
+    names = ("slow", "quiet", "third")
+    slow, quiet, _ = (StreamSink(store, name, declared(SCHEMA), lease=LEASE, linger=SECOND, **steady) for name in names)
+    quiet.sendRows(batch(1))
+    quiet.flush()
+    commit = store.commit
+
+    def slowly_committed(made: Any) -> Receipt:
+        for _ in range(4):
+            machine.passes(15)
+            renewed_beside(quiet, busy(store))
+            assert not other.expire()
+        return commit(made)
+
+    monkeypatch.setattr(store, "commit", slowly_committed)
+    slow.sendRows(batch(2))
+    machine.passes(1)
+    slow._scheduler.timer.run()
+    assert read(other) == [1, 2]
+    assert machine.running == 61 * SECOND
+    assert {event for name in names for event in events(other, name)} == {"joined", "sent"}
+    monkeypatch.undo()
+    slow.close()
+
+
 def test_a_call_that_takes_longer_than_the_lease_keeps_it(
     new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The timer's thread renews the lease beside the call, here while rows are written and while they are committed."""
+    """A thread renews the lease beside the call, here while rows are written and while they are committed."""
     open_stream, machine = new_stream(), Machine()
     store, other = machine.opened(open_stream), machine.opened(open_stream)
     steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
@@ -170,10 +210,7 @@ def test_a_call_that_takes_longer_than_the_lease_keeps_it(
     def takes_long() -> None:
         for _ in range(4):
             machine.passes(10)
-            beside = Thread(target=sink._scheduler.timer.run)
-            with busy(store):
-                beside.start()
-                beside.join()
+            renewed_beside(sink, busy(store))
             assert not other.expire()
 
     def slowly_staged(*train: Any) -> Any:
@@ -198,6 +235,7 @@ def test_a_call_that_takes_longer_than_the_lease_keeps_it(
 def test_a_producer_that_joins_again_beside_a_call_says_so(
     new_stream: NewStream, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(Timer, "wake", lambda _: None)  # its thread would renew the lease before it ends
     open_stream, machine = new_stream(), Machine()
     store, other = machine.opened(open_stream), machine.opened(open_stream)
     steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
@@ -206,10 +244,8 @@ def test_a_producer_that_joins_again_beside_a_call_says_so(
     sink.flush()
     machine.passes(31)
     assert other.expire()
-    beside = Thread(target=sink._scheduler.timer.run)
-    with sink._lock, busy(store):
-        beside.start()
-        beside.join()
+    with sink._lock:
+        renewed_beside(sink, busy(store))
     assert events(other, "feed") == ["joined", "sent", "detached", "joined"]
     assert "its rows before the stream's bound are late now" in caplog.text
     sink.close()

@@ -18,8 +18,7 @@ class Owner:
     def __init__(self, *waits):
         self.lock, self.changed = threading.RLock(), threading.Condition()
         self.waits, self.calls, self.locked, self.threads = list(waits), 0, [], set()
-        self.timer = Timer(self.lock, self.run_due, self.run_beside, "rowtime-P")
-        self.beside = []
+        self.timer = Timer(self.lock, self.run_due, "rowtime-P")
 
     def run_due(self):
         with self.changed:
@@ -28,11 +27,6 @@ class Owner:
             self.threads.add(threading.current_thread())
             self.changed.notify_all()
         return self.waits.pop(0) if len(self.waits) > 1 else self.waits[0]
-
-    def run_beside(self):
-        with self.changed:
-            self.beside.append(self.lock._is_owned())
-            self.changed.notify_all()
 
     def called(self, times):
         with self.changed:
@@ -54,9 +48,11 @@ def owner():
 
     def make(*waits):
         made.append(Owner(*waits))
-        return made[0]
+        return made[-1]
 
     yield make
+    for one in made:
+        one.timer.stop()
     for one in made:
         one.end()
 
@@ -128,11 +124,11 @@ def test_the_thread_ends_with_its_owner():
 
 def test_beside_a_call_that_keeps_the_lock_the_rest_goes_on(owner):
     """And what is due under the lock is done once the call ends."""
-    one = owner(None)
+    one, other = owner(None), owner(None)
+    assert one.timer._shared is other.timer._shared
     with one.lock:
         one.timer.wake()
-        with one.changed:
-            assert one.changed.wait_for(lambda: len(one.beside) > 1, PATIENCE_SECONDS)
+        other.timer.wake()
+        assert other.called(1)
         assert not one.calls
     assert one.called(1)
-    assert not any(one.beside), "without the lock"
