@@ -205,7 +205,7 @@ class _Host:
         try:
             with open_store(self._path) as store:
                 store.put_status(HOST, self._name, json.dumps(told, ensure_ascii=False))
-        except RowtimeError:
+        except Exception:
             LOG.debug("The failure of adapter %s could not be recorded", self._name, exc_info=True)
 
     def is_complete(self) -> bool:

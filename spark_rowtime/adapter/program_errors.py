@@ -14,9 +14,12 @@ from spark_rowtime.errors import (
 
 ALWAYS = (
     *(SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, NotSerializableError, StreamCompleteError),
-    RowtimeAheadError,
+    *(RowtimeAheadError, SystemError),
 )
-"""Errors that are taken for errors of the program wherever they are raised."""
+"""Errors that are taken for errors of the program wherever they are raised.
+
+A client in C that calls Python may make a SystemError of a signal's exception, such as a KeyboardInterrupt.
+"""
 BY_PLACE = (TypeError, AttributeError, NameError, NotImplementedError)
 """Errors that are taken for errors of the program unless a library raises them.
 

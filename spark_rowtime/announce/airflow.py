@@ -19,7 +19,7 @@ KEY = "%Y-%m-%dT%H:%M:%S"
 USER, PASSWORD = "AIRFLOW_USERNAME", "AIRFLOW_PASSWORD"
 """The environment variables for a login."""
 _JSON = {"content-type": "application/json", "accept": "application/json"}
-_PAGE = 100
+_PAGE = 20
 
 
 class AirflowAsset:
@@ -65,9 +65,16 @@ class AirflowAsset:
         self._call("POST", "/api/v2/assets/events", {"asset_id": self._id, "partition_key": period.key, "extra": extra})
 
     def _found(self) -> int:
+        """See ``_looked_up``."""
+        try:
+            return self._looked_up()
+        except (LookupError, TypeError, AttributeError, ValueError):
+            raise _no_airflow("GET /api/v2/assets") from None
+
+    def _looked_up(self) -> int:
         """The number of the asset; an asset that Airflow does not have may come with the next DAG that it reads."""
         for asset in self._assets():
-            if self._asset in (asset.get("name"), asset.get("uri")):
+            if self._asset in (asset["name"], asset["uri"]):
                 return int(asset["id"])
         raise NotTakenError(
             f"Airflow has no active asset with the name or URI {self._asset!r}. Assets come from DAG files: one must "
@@ -82,10 +89,10 @@ class AirflowAsset:
         while True:
             query = urlencode({pattern: self._asset, "limit": _PAGE, "offset": offset})
             page = self._call("GET", f"/api/v2/assets?{query}")
-            found = page.get("assets", [])
+            found = page["assets"]
             yield from found
             offset += len(found)
-            if not found or offset >= page.get("total_entries", 0):
+            if not found or offset >= page["total_entries"]:
                 return
 
     def _call(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
@@ -125,14 +132,18 @@ class AirflowAsset:
         try:
             return dict(json.loads(answer))
         except (ValueError, TypeError):
-            raise NotTakenError(
-                f"{method} {path} was not answered with JSON, so this is probably not Airflow: check the address",
-                temporary=False,
-            ) from None
+            raise _no_airflow(f"{method} {path.partition('?')[0]}") from None
 
     def close(self) -> None:
         """Closes the connection."""
         self._client.close()
+
+
+def _no_airflow(request: str) -> NotTakenError:
+    return NotTakenError(
+        f"{request} was not answered as Airflow 3 does, so this is probably not Airflow: check the address",
+        temporary=False,
+    )
 
 
 def _login() -> dict[str, str]:

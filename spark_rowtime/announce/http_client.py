@@ -23,7 +23,7 @@ LOG = logging.getLogger("spark_rowtime.announce")
 _TOO_LATE = "no answer within the time limit"
 _SHOWN_BYTES = 300
 """How much of an answer an error shows."""
-_READ_BYTES = 1 << 20
+_READ_BYTES = 16 << 20
 _TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 _CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 """What urllib3 begins its errors with."""

@@ -2,8 +2,8 @@
 
 import os
 import signal
-import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -100,7 +100,7 @@ def terminable() -> Iterator[threading.Event]:
     def terminate(number: int, _frame: object) -> None:
         if not heard.is_set():
             heard.set()
-            sys.exit(128 + number)
+            raise SystemExit(128 + number)  # an instance: C code that calls Python may lose a class with a value
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
@@ -112,8 +112,9 @@ def terminable() -> Iterator[threading.Event]:
 def _end_with_stdin(heard: threading.Event) -> None:
     """Waits in a separate thread until standard input ends, because the parent ended or wants this process to end.
 
-    It then sends SIGTERM to the main thread, and ends the process by force if the adapter does not end. A signal that
-    arrives just before the main thread blocks does not wake it, so the signal is sent repeatedly.
+    It then sends SIGTERM to the main thread, and ends the process by force if the adapter, or a thread that it has
+    started, does not end. A signal that arrives just before the main thread blocks does not wake it, so the signal is
+    sent repeatedly.
     """
     while os.read(0, 4096):
         pass
@@ -124,5 +125,5 @@ def _end_with_stdin(heard: threading.Event) -> None:
         if heard.wait(_RETRY_SECONDS):
             break
     main.join(_GRACE_SECONDS)
-    if main.is_alive():
-        os._exit(128 + signal.SIGKILL)
+    time.sleep(0 if main.is_alive() else _GRACE_SECONDS)
+    os._exit(128 + signal.SIGKILL)

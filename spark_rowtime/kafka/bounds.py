@@ -142,7 +142,7 @@ class KafkaBounds:
             try:
                 self._sink.sendRowtimeBound(bound, cut=self._cut(generation), topicIds={self.topic: self._id})
             except BaseException:
-                self._promising = 0
+                self._promising, self._contact_until = 0, 0.0  # the sink may have taken it: the next row asks
                 raise
             with self._lock:
                 self._floor, self._promising = max(self._floor, bound.floor), 0

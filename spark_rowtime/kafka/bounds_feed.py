@@ -1,5 +1,6 @@
 """BoundsFeed: an adapter that takes bounds with offsets from a topic, into which programs in any language send them."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -8,7 +9,8 @@ from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.adapter_settings import settings_of
 from spark_rowtime.kafka.client import LOG
-from spark_rowtime.kafka.decoding import json_record
+from spark_rowtime.kafka.decoding import json_of
+from spark_rowtime.kafka.json_values import JsonNumber
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.times import time_reader
@@ -113,6 +115,17 @@ class PartitionOfBounds(PartitionReader):
             )
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, if no key comes twice: of two offsets of a partition, one is wrong."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice in an object")
+    return found
+
+
+_UNAMBIGUOUS = json.JSONDecoder(parse_float=JsonNumber, object_pairs_hook=_once)
+
+
 class BoundWithOffsets(NamedTuple):
     """What a message of a topic of bounds says: a bound, the offsets that it follows, and ids of topics, if told."""
 
@@ -123,7 +136,7 @@ class BoundWithOffsets(NamedTuple):
 
 def bound_with_offsets(message: Any) -> BoundWithOffsets:
     """Reads a message of a topic of bounds; MalformedError if it is none."""
-    record = json_record(message)
+    record = json_of(message.value(), _UNAMBIGUOUS)
     if type(record) is not dict or _RESOLVED not in record:
         raise MalformedError(f"{short_repr(record)} is no object with 'resolved'")
     bound = RowtimeBound(_TIME(record[_RESOLVED]))

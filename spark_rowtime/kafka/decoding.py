@@ -34,15 +34,15 @@ def json_record(message: Any) -> Any:
     return json_of(message.value())
 
 
-def json_of(value: bytes) -> Any:
+def json_of(value: bytes, decoder: json.JSONDecoder = _JSON) -> Any:
     """The JSON value of bytes, in UTF-8; MalformedError if they are none."""
     try:
         text = str(value, "utf-8")
         if text[:1] == "{":  # this way is twice as fast
-            record, end = _JSON.raw_decode(text)
+            record, end = decoder.raw_decode(text)
             if end == len(text):
                 return record
-        return _JSON.decode(text)
+        return decoder.decode(text)
     except (ValueError, ArithmeticError, RecursionError) as error:
         raise MalformedError(f"it is not JSON: {error}") from None
 

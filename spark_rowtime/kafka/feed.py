@@ -30,7 +30,6 @@ from spark_rowtime.kafka.topic_adapter import (
     Readers,
     TopicAdapter,
     bounds_of_messages,
-    with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.kafka.watermarks import FORMATS
@@ -204,7 +203,7 @@ class KafkaFeed(TopicAdapter):
 
     def _stamped(self, topics: Topics) -> list[str]:
         asked = self._topics if self._bounds == APPEND_TIME else []
-        found = with_append_time(topics, asked)
+        found = topics.with_append_time(asked)
         wrong = [name for name in asked if name not in found]
         if wrong:
             raise InvalidOptionError(

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.errors import KafkaUnavailableError
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
@@ -109,7 +111,15 @@ class QuietPartitions:
     def _ends(self, parts: list[Part]) -> Ends:
         ends = self._topics.known_ends(parts)
         stamped = [part for part in ends if part.topic in self._stamped]
-        return Ends(ends, self._topics.newest(stamped) if stamped else {})
+        return Ends(ends, self._stamps(stamped) if stamped else {})
+
+    def _stamps(self, parts: list[Part]) -> dict[Part, Newest]:
+        """The newest messages, if the brokers still stamp the topic: a producer's time says nothing of their clock."""
+        found = self._topics.newest(parts)
+        with suppress(KafkaUnavailableError):
+            still = self._topics.with_append_time({part.topic for part in found})
+            return {part: newest for part, newest in found.items() if part.topic in still}
+        return {}
 
     def _see(
         self, feed: PartitionReader, end: int, now: float, clock: int, guarded: Callable[[Part, Action], None]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, InvalidOperation
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
@@ -16,6 +16,9 @@ TSO_LOGICAL_BITS = 18
 
 LARGEST_POWER = 30
 """No time in any unit has more digits."""
+
+
+_FLOORING = Context(prec=100, rounding=ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def time_reader(unit: str | None) -> Callable[[Any], datetime]:
@@ -59,7 +62,7 @@ def _scaled(power: int) -> Callable[[Any], int]:
             return value * 10**power if power >= 0 else int(value // 10**-power)
         if not isinstance(value, float | Decimal) or (number := Decimal(str(value))).adjusted() > LARGEST_POWER:
             raise InvalidOperation
-        return int(number.scaleb(power).__floor__())
+        return int(number.scaleb(power, _FLOORING).__floor__())
 
     return micros
 
@@ -67,7 +70,10 @@ def _scaled(power: int) -> Callable[[Any], int]:
 def _hlc(value: Any) -> int:
     if not isinstance(value, str):
         raise InvalidOperation
-    return int(value.partition(".")[0]) // 1000
+    whole, _, logical = value.partition(".")
+    if not (whole.isascii() and whole.isdecimal() and (logical or "0").isdecimal()):
+        raise InvalidOperation
+    return int(whole) // 1000
 
 
 def _tso(value: Any) -> int:

@@ -262,12 +262,6 @@ class TopicAdapter:
                 feed.flush()
 
 
-def with_append_time(topics: Topics, names: Sequence[str]) -> list[str]:
-    """Those of the topics whose messages the brokers stamp."""
-    return [name for name in names if topics.setting(name, _STAMPED_BY) == "LogAppendTime"]
-
-
-_STAMPED_BY = "message.timestamp.type"
 _CONSUMER_DEFAULTS = {"topic.metadata.refresh.interval.ms": 30_000, "session.timeout.ms": 10_000}
 _CONSUMER = {
     "enable.auto.commit": False,

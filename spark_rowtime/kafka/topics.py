@@ -124,6 +124,10 @@ class Topics:
         future = self._admin.describe_configs([resource], request_timeout=self._seconds)[resource]
         return str(self._result(future, topic, "settings")[name].value)
 
+    def with_append_time(self, names: Iterable[str]) -> list[str]:
+        """Those of the topics whose messages the brokers stamp."""
+        return [name for name in names if self.setting(name, "message.timestamp.type") == "LogAppendTime"]
+
     def _offsets(self, parts: Iterable[Part], which: str, **options: Any) -> dict[Part, int]:
         futures = self._asked(parts, which, self._seconds, **options)
         found = {Part(at.topic, at.partition): self._result(f, at.topic, "offsets") for at, f in futures.items()}

@@ -19,7 +19,6 @@ from spark_rowtime.kafka.topic_adapter import (
     Readers,
     TopicAdapter,
     bounds_of_messages,
-    with_append_time,
 )
 from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.producer.sink import StreamSink
@@ -168,7 +167,7 @@ class KafkaWatch(TopicAdapter):
             return []
         found: list[str] = []
         with suppress(KafkaUnavailableError):  # without the right to read settings, this host's clock is taken
-            found = with_append_time(topics, self._topics)
+            found = topics.with_append_time(self._topics)
         if self._delay is None and self._rowtime == MESSAGE_TIME and len(found) == len(self._topics):
             self._delay = to_required_interval("1 minute", "delay")
         if self._delay is None:

@@ -1,12 +1,16 @@
 """Values that must not be seen, in texts that others wrote."""
 
+import html
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 HIDDEN = "***"
 """Stands for a value that is not shown."""
+_ESCAPE = re.compile("%[0-9a-f]{2}", re.IGNORECASE)
+"""Of a URL, which urllib3 writes in capital letters."""
 LEAST_CHARACTERS = 4
 """A shorter part of an argument says nothing, and is in many words."""
 
@@ -50,7 +54,17 @@ def _parts(text: str) -> Iterator[str]:
     yield from (word.partition("=")[2] for word in text.split() if "=" in word)
 
 
+def _upper(escape: re.Match[str]) -> str:
+    return escape[0].upper()
+
+
 def _forms(secret: str) -> Iterator[str]:
-    for written in (secret, secret.lower()):  # urllib3 writes hosts in small letters
-        yield from (written, quote(written), quote(written, safe=""))
+    for written in {secret, secret.lower(), unquote(secret)}:  # urllib3 writes hosts in small letters
+        yield from (
+            written,
+            quote(written),
+            quote(written, safe=""),
+            html.escape(written),
+            _ESCAPE.sub(_upper, written),
+        )
         yield from (json.dumps(written, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))

@@ -31,4 +31,5 @@ def short_error(error: BaseException, secrets: Iterable[str] = ()) -> str:
     ``secrets`` are hidden in it.
     """
     first = next(iter(hide(str(error), secrets).splitlines()), "")
-    return f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS]
+    shown = f"{type(error).__name__}: {first}"[:ERROR_CHARACTERS]
+    return shown.encode(errors="backslashreplace").decode()

@@ -32,6 +32,10 @@ _YEARS = {
 }
 LARGEST_FLOAT = 3.4028235677973362e38
 """Numbers below this limit round to a finite FLOAT."""
+BEYOND_WHOLE = 1 << 64
+"""No column of whole numbers holds this."""
+LEAST_EXPONENT = -1000
+"""Arrow ends the process for a Decimal with millions of digits behind the point."""
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -79,7 +83,7 @@ def _plain(kind: pa.DataType) -> frozenset[type]:
     elif types.is_float64(kind):
         some |= {float, int}
     elif types.is_decimal(kind):
-        some |= {Decimal, int}
+        some.add(int)
     else:
         exact = {pa.bool_(): bool, pa.string(): str, pa.binary(): bytes, pa.date32(): date}
         some |= {exact[kind]} if kind in exact else set()
@@ -122,7 +126,9 @@ def _boolean(value: Any) -> bool:
 
 def _whole(value: Any) -> int:
     number = None if type(value) is bool else value
-    if isinstance(number, Integral) or (isinstance(number, Real | Decimal) and value % 1 == 0):
+    if isinstance(number, Integral) or (isinstance(number, Real) and value % 1 == 0):
+        return int(value)
+    if isinstance(number, Decimal) and -BEYOND_WHOLE < value < BEYOND_WHOLE and value == value.to_integral_value():
         return int(value)
     raise ValueError("it is not a whole number")
 
@@ -144,6 +150,8 @@ def _float(value: Any) -> float:
 
 def _decimal(value: Any) -> Decimal | int:
     if isinstance(value, Decimal):
+        if value.is_finite() and value.as_tuple().exponent < LEAST_EXPONENT:  # type: ignore[operator]
+            raise ValueError("it has more digits behind the point than a DECIMAL")
         return value
     if type(value) is not bool and isinstance(value, Integral):
         return int(value)

@@ -148,12 +148,29 @@ def test_an_asset_that_airflow_does_not_have_is_waited_for_and_then_named() -> N
     assert caught.value.values["attempts"] == 3
 
 
-@pytest.mark.parametrize("answer", [b"<html>", b"[1]", b"5"])
-def test_what_is_no_airflow_is_named(server: Server, answer: bytes) -> None:
+NO_ASSETS = [
+    "null",
+    "7",
+    '["a"]',
+    "[{}]",
+    '[{"id": null, "name": "orders", "uri": ""}]',
+    '[{"id": 1, "name": "x", "uri": ""}]',
+]
+
+
+@pytest.mark.parametrize("answer", ["<html>", "[1]", "5", "{}", *(f'{{"assets": {found}}}' for found in NO_ASSETS)])
+def test_what_is_no_airflow_is_named(server: Server, answer: str) -> None:
     path = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z")
-    server.script.append(Say(200, answer))
+    server.script.append(Say(200, answer.encode()))
     with pytest.raises(rt.AnnouncementError, match="probably not Airflow"):
-        announce(path, f"airflow:{server.url}", asset="orders")
+        announce(path, f"airflow:{server.url}", asset="orders", headers={"Authorization": "x"})
+
+
+def test_airflow_may_have_much_to_say_of_each_asset() -> None:
+    path, airflow = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z"), Airflow(everybody=True)
+    airflow.assets = {n: (f"orders{'x' * 200_000}{n}", "") for n in range(8, 40)} | airflow.assets
+    with serving(airflow) as server:
+        assert len(announce(path, f"airflow:{server.url}", asset="orders")) == 2
 
 
 @pytest.mark.usefixtures("login")

@@ -1,5 +1,6 @@
 """Any value through sendRow and sendRows: it goes round exactly, or the call is refused and nothing of it lands."""
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,20 @@ def test_a_value_that_cannot_be_shown_is_refused(kind: str) -> None:
         for value in (Odd(), [Odd()], -(10**5000), [10**5000]):
             one_by_one(feed, value)
             assert feed.landed() == []
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(10,2)", "ARRAY<DECIMAL(38,38)>", "BIGINT", "DOUBLE"])
+def test_a_number_of_millions_of_digits_is_refused(kind: str) -> None:
+    """Arrow takes such a Decimal for a position on the stack, and the process dies."""
+    zero = ["0e-9000000"] if "DECIMAL" in kind else []
+    numbers = [Decimal(text) for text in ("1e-9000000", f"0.{'1' * 5_000_000}", "1e9000000", "1e-1000027", *zero)]
+    with Feed(kind) as feed:
+        for value in [*numbers, *([number] for number in numbers)]:
+            with pytest.raises(rt.SchemaMismatchError):
+                feed.sink.sendRow((TIME, value))
+            with pytest.raises(rt.SchemaMismatchError):
+                feed.sink.sendRows([(TIME, value)])
+        assert feed.landed() == []
 
 
 def test_times_of_numpy_in_an_array_are_no_numbers() -> None:

@@ -109,6 +109,25 @@ def test_a_late_row_is_refused_before_it_is_sent(kafka: Any, path: str) -> None:
     assert [value for _, _, value in read(kafka, topic)] == ["10:01"]
 
 
+def test_a_row_before_a_bound_that_the_sink_has_taken_is_late_though_the_call_failed(
+    kafka: Any, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a signal's handler raises between the two."""
+    topic = kafka.topic()
+    monkeypatch.setattr("spark_rowtime.kafka.bounds.CONTACT_SECONDS", 240)
+
+    def fails() -> None:
+        raise KeyboardInterrupt
+
+    with kafka_bounds(kafka, topic, path) as orders:
+        orders.produce(b"1", rowtime=f"{DAY}09:00Z")
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(orders._sink._scheduler, "settle", fails)
+            orders.sendRowtimeBound(f"{DAY}11:00Z")
+        with pytest.raises(rt.LateRowError):
+            orders.produce(b"2", rowtime=f"{DAY}10:30Z")
+
+
 def test_the_first_bound_follows_all_that_is_in_the_topic(kafka: Any, path: str) -> None:
     """So the rows of a process that was lost without a bound are before it; the cuts of the next one go on."""
     topic = kafka.topic()

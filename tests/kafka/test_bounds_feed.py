@@ -93,6 +93,8 @@ NO_IDS: list[Any] = [{"b": "x"}, [], {"a": 3}]
     "value",
     [
         *(b"", b"7", b"{}", b"\xff", b'{"resolved": 7, "offsets": {"a": {"0": 1}}}', said(10).encode()),
+        said(10, offsets={"a": {"0": 5}}).replace("}", ', "0": 1}', 1).encode(),
+        said(10, offsets={"a": {"0": 5}}).replace("{", '{"resolved": "2026-01-05T11:00:00Z", ', 1).encode(),
         *(said(10, offsets=offsets).encode() for offsets in NO_OFFSETS),
         *(said(10, offsets={"a": {"0": 1}}, topicIds=ids).encode() for ids in NO_IDS),
     ],

@@ -13,6 +13,7 @@ from spark_rowtime.kafka import consumption, partition_reader, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
+from spark_rowtime.kafka.topic_adapter import _topics
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.kafka.waits import FIRST_PAUSE_SECONDS
 from tests.kafka.feeds import SCHEMA, START, numbers
@@ -368,6 +369,19 @@ def test_a_partition_that_alignment_has_paused_is_not_said_to_wait_for_a_transac
     for paused, told in (({PART}, 0), ((), 1)):
         looks.look([Ended()], lambda *_: None, paused)  # type: ignore[list-item]
         assert caplog.text.count("is still open") == told
+
+
+def test_a_topic_that_the_brokers_no_longer_stamp_says_nothing_of_their_clock(kafka: Any) -> None:
+    topic = kafka.topic(message_timestamp_type="LogAppendTime")
+    kafka.send(topic, [{"value": "1"}])
+    topics = _topics(kafka.bootstrap, {"bootstrap.servers": kafka.bootstrap})
+    looks, part = quiet.QuietPartitions(topics, 0, None, at_once, stamped=[topic]), Part(topic, 0)
+    while not looks._ends([part]).newest:
+        pass
+    kafka.configure(topic, message_timestamp_type="CreateTime")
+    while looks._ends([part]).newest:
+        pass
+    assert looks._ends([part]).ends == {part: 1}
 
 
 def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:

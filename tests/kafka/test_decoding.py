@@ -34,6 +34,7 @@ REFUSED = {
     "DECIMAL(10,2)": "12.105",
     "BIGINT": "1e1000000",
     "INT": "1.5",
+    "ARRAY<BIGINT>": "[1e-2000000]",
     "DOUBLE": "-1e400",
     "FLOAT": "1e39",
     "STRUCT<a: DOUBLE>": '{"a": 1e400}',
@@ -77,11 +78,22 @@ def test_a_number_that_its_column_cannot_hold_is_refused(sent: Any, kind: str) -
         sent(kind, REFUSED[kind])
 
 
-@pytest.mark.parametrize(("unit", "number"), [("s", "1767621600.000001"), ("ns", "1767621600000001999.0")])
+DIGITS = "9" * 30
+CUT = [
+    *(("s", "1767621600.000001"), ("ns", "1767621600000001999.0")),
+    *(
+        ("s", f"1767621600.000001{DIGITS}"),
+        ("ms", f"1767621600000.001{DIGITS}"),
+        ("hlc", f'"1767621600000001999.{DIGITS}"'),
+    ),
+]
+
+
+@pytest.mark.parametrize(("unit", "number"), CUT)
 def test_times_that_are_numbers_are_cut_not_rounded(unit: str, number: str) -> None:
     decode = RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL"), json_record, unit=unit).made()
     assert decode(message(f'{{"rowtime": {number}}}'))["rowtime"].microsecond == 1
-    for beyond in ("1e400", "1e1000000", "1e99999999999999999999"):
+    for beyond in ("1e400", "1e1000000", "1e99999999999999999999", '"1_7.0"', '"+17.0"', '"17.x"'):
         with pytest.raises(MalformedError):
             decode(message(f'{{"rowtime": {beyond}}}'))
 

@@ -32,6 +32,17 @@ class Endless(Minutes):
         threading.Event().wait()
 
 
+class Threaded(Minutes):
+    """Starts a thread that does not end."""
+
+    def run(self, sink: Any) -> None:
+        cli_host._GRACE_SECONDS = 0.5
+        threading.Thread(target=threading.Event().wait).start()
+        sink.sendRow({"rowtime": "2006-09-11T10:00:00Z", "n": 0})
+        sink.flush()
+        threading.Event().wait()
+
+
 class Unready(Minutes):
     """Cannot even start."""
 

@@ -156,6 +156,27 @@ def test_what_a_stream_records_of_a_failure_has_no_argument(stream: str) -> None
     assert "hunter" not in told
 
 
+def test_an_error_with_half_a_character_is_a_failure_like_others(orders: str) -> None:
+    rt.createStream(orders, SCHEMA)
+    adapter = failing(ValueError("no shop \ud83d"))
+    host(adapter, orders, delays=[1], wait=lambda _: None)
+    assert numbers(orders) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_run_that_would_do_nothing_is_refused(stream: str) -> None:
+    class Yields(Minutes):
+        def run(self, sink: Any) -> Any:
+            yield sink
+
+    class Waits(Minutes):
+        async def run(self, sink: Any) -> None:  # type: ignore[override]
+            sink.flush()
+
+    for adapter in (Yields, Waits):
+        with pytest.raises(rt.InvalidOptionError, match="has a yield, or is async"):
+            host(adapter, stream)
+
+
 def test_the_delays_start_again_where_it_came_further(stream: str) -> None:
     class Step(Minutes):
         def run(self, sink: Any) -> None:
@@ -344,6 +365,14 @@ def test_a_process_hosts_an_adapter_until_it_is_stopped(orders: str, spawned: An
     process.stop(grace=240)
     assert process._process.returncode == 128 + signal.SIGTERM, "it went in order, it was not killed"
     assert (producer(orders).accepted, producer(orders).status) == (1, Status.ATTACHED)
+
+
+def test_a_process_ends_although_a_thread_of_its_adapter_goes_on(orders: str, spawned: Any) -> None:
+    process = spawned("sample_feed:Threaded")
+    with rt.openReader(orders) as reader:
+        assert reader.read(timeout=240) is not None
+    process._process.stdin.close()
+    assert process._process.wait(240) == 128 + signal.SIGKILL
 
 
 def test_a_process_whose_feed_has_ended_is_fine(orders: str, spawned: Any) -> None:

@@ -68,6 +68,14 @@ def test_a_packaged_adapter_is_no_library(library: Any) -> None:
     assert is_program_error(caught(lambda: library.read(None)), packaged)
 
 
+class Adapter:
+    pass
+
+
+def test_what_a_client_in_c_makes_of_an_interrupt_ends_it() -> None:
+    assert is_program_error(SystemError("returned NULL without setting an exception"), Adapter)
+
+
 def test_a_missing_module_and_a_wrong_option_end_it_wherever_they_are_raised(library: Any) -> None:
     library.json = None
     assert is_program_error(caught(lambda: library.later(lambda: __import__("no_such_module"))), Feed)
