@@ -22,7 +22,7 @@ from tests.store.streams import SCHEMA, batch
 class Still:
     """A timer without a thread. It beats only when the test calls ``beat``."""
 
-    def __init__(self, _lock: object, beat: Callable[[], object], _beside: object, _name: str) -> None:
+    def __init__(self, _lock: object, beat: Callable[[], object], _name: str) -> None:
         self.beat = beat
 
     def wake(self) -> None:

@@ -70,7 +70,7 @@ def test_readers_go_on_while_another_process_holds_the_lock(
     with rt.openSink(path, producer="lost", lease="1 ms", linger=feeds.QUIET) as lost:
         lost.sendRows([(feeds.moment(second), second) for second in range(3)])
         lost.flush()
-        lost._scheduler.timer.stop()
+        lost._scheduler.stop()
         reader = rt.openReader(path, order="arrival", follow=True, name="tail")
         holder = Victim(stalls.holds, path)
         assert holder.pipe.recv() == "holds"

@@ -180,7 +180,7 @@ def test_describe_shows_a_dead_producer_as_detached(orders: str, monkeypatch: py
     alive.sendRowtimeBound("2006-09-11T13:00:00Z")
     alive.flush()
     with dead._lock:
-        dead._scheduler.timer.stop()
+        dead._scheduler.stop()
     assert rt.describeStream(orders).holder == "dead"
     later(monkeypatch, 1)
     info = rt.describeStream(orders)
@@ -200,7 +200,7 @@ def test_a_sink_whose_lease_ended_joins_again_and_says_so(
     busy.sendRowtimeBound("2006-09-11T13:00:00Z")
     busy.flush()
     with quiet._lock:
-        quiet._scheduler.timer.stop()
+        quiet._scheduler.stop()
     later(monkeypatch, 1)
     with rt.openReader(orders) as reader:
         list(reader)
