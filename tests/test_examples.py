@@ -80,6 +80,7 @@ def test_01_hourly_counts() -> None:
     assert all(int(plain) < int(of) for *_, plain, of in hours), "plain Spark has not closed the last hour"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("state_on_heap")
 def test_02_earthquakes(quakes: Path, printed: Callable[..., str]) -> None:
     with quakes.open() as lines:
@@ -100,12 +101,14 @@ def test_03_cluster() -> None:
     assert output_of("03_cluster.py") == promised("03_cluster.py")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(any(find_spec(name) is None for name in CONNECT), reason=f"Spark Connect needs {CONNECT}")
 def test_08_connect() -> None:
     """SPARK_TESTING: the server takes any free port, not 15002, so that several runs can be at once."""
     assert output_of("08_connect.py", SPARK_TESTING="1") == promised("08_connect.py")
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 @pytest.mark.skipif(any(find_spec(name) is None for name in PIPELINES), reason=f"pipelines need {PIPELINES}")
 def test_16_pipeline(tmp_path: Path) -> None:
@@ -129,6 +132,7 @@ def test_an_example_on_a_machine_that_starts_its_first_worker_too_late(tmp_path:
     assert was_late.exists()
 
 
+@pytest.mark.long
 def test_10_tests_of_ones_own(rowtime_test: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.environ.get("ROWTIME_EXAMPLES_ALONE"):
         assert "4 passed" in output_of("10_test_own_pipeline.py")

@@ -195,6 +195,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(operations=operations, ends=st.booleans(), complete=st.booleans())
 def test_one_run_at_the_end_announces_what_a_run_after_each_change_does(

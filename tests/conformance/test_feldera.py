@@ -65,6 +65,7 @@ def test_f2_too_late_in_any_column_is_too_late(pipe: Pipe) -> None:
     assert [place for _, place, _ in rejected(pipe, "visits")] == ["updated too late", "too late"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steps", [5, 1])
 def test_f3_lateness_of_a_view(pipe: Pipe, steps: int) -> None:
     """A batch of the query is a step."""

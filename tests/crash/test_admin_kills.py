@@ -44,6 +44,7 @@ def no_part_of_a_stream(path: str) -> None:
     assert check_store(path).damage == []
 
 
+@pytest.mark.long
 def test_a_copy_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
     """There is a whole copy, or none and the way is free."""
     deaths = chosen(moments(writers.copy, path))
@@ -65,6 +66,7 @@ def test_a_copy_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
                 shutil.rmtree(tmp_path / left)
 
 
+@pytest.mark.long
 def test_an_alteration_that_dies_before_any_line(path: str, tmp_path: Path) -> None:
     """The column is there or not, and the rows are."""
     shutil.copytree(path, tmp_path / "before")

@@ -87,6 +87,7 @@ def chosen(found: list[Moment]) -> list[Moment]:
     return (first if more else first[::12]) + random.Random(len(found)).sample(others, min(more, len(others)))
 
 
+@pytest.mark.long
 def test_a_writer_that_dies_before_any_line_of_the_store(
     renewed: Callable[[], str], tally: Callable[[str], Tally]
 ) -> None:

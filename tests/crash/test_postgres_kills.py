@@ -58,6 +58,7 @@ def lived(store: Store, other: Store) -> Any:
     return steps
 
 
+@pytest.mark.long
 def test_the_connection_is_cut_at_each_message(
     postgres: PostgresServer, proxy: CuttingProxy, tally: Callable[[str], Tally]
 ) -> None:

@@ -26,6 +26,7 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "s")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statement", ["INSERT INTO events", "COMMIT"])
 def test_a_process_that_is_stopped_in_its_commit_ends_nobodys_lease(path: str, statement: str) -> None:
     """Another one waits in ``flush`` meanwhile, for longer than its lease; none of its rows is late afterwards."""

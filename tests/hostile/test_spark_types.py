@@ -98,6 +98,7 @@ def path(spark: SparkSession, tmp_path: Path) -> str:
     return path
 
 
+@pytest.mark.long
 def test_every_type_goes_from_stream_to_stream(spark: SparkSession, path: str, tmp_path: Path) -> None:
     sent = read(path)
     assert len(sent) == len(rows())
@@ -114,6 +115,7 @@ def test_every_type_goes_from_stream_to_stream(spark: SparkSession, path: str, t
     assert [repr(row) for row in batch.to_pylist()] == read(path, NOT_TO_ARROW)
 
 
+@pytest.mark.long
 def test_a_long_text(spark: SparkSession, tmp_path: Path) -> None:
     path, out = str(tmp_path / "in"), tmp_path / "out"
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, text STRING")
@@ -123,6 +125,7 @@ def test_a_long_text(spark: SparkSession, tmp_path: Path) -> None:
     assert read(str(out)) == read(path) != []
 
 
+@pytest.mark.long
 def test_wide_and_narrow_streams(spark: SparkSession, tmp_path: Path) -> None:
     for count in (1000, 0):
         path, out = str(tmp_path / f"in-{count}"), tmp_path / f"out-{count}"
@@ -141,6 +144,7 @@ ODD = {
 """More of them are in test_schemas.py."""
 
 
+@pytest.mark.long
 def test_a_sink_refuses_what_does_not_go_round(spark: SparkSession, path: str, tmp_path: Path) -> None:
     frame = spark.readStream.format("rowtime").load(path)
     for kind, expression in ODD.items():

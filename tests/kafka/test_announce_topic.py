@@ -38,6 +38,7 @@ def hours(kafka: Any, topic: str, folder: Path, **options: Any) -> list[str]:
     return [f"{period.start:%H}" for period in found]
 
 
+@pytest.mark.long
 def test_the_bound_of_the_topic_counts_up_to_its_last_row(kafka: Any, stream: str, tmp_path: Path) -> None:
     topic = kafka.topic()
     drained(kafka, stream, topic, key="ticker")

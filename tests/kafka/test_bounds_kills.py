@@ -24,6 +24,7 @@ pytest.importorskip("confluent_kafka")
 FEW = 4
 
 
+@pytest.mark.long
 def test_processes_killed_at_random_moments(kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """Two producers write at once. The one whose turn it is gets kill -9, and goes on under its name."""
     from tests.kafka import bounded

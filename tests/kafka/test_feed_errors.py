@@ -120,6 +120,7 @@ def test_offsets_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     assert read(kafka, tmp_path / "s", topic, lost="skip") == [0, 1, 2, 7, 8]
 
 
+@pytest.mark.long
 def test_markers_of_transactions_are_part_of_the_position(kafka: Any, tmp_path: Path) -> None:
     """Also where no message came with them. Retention that has removed them has removed nothing."""
     from confluent_kafka import Producer, TopicPartition

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import spark_rowtime as rt
 from tests.crash.tally import Tally
 from tests.crash.victims import how_many
@@ -54,6 +56,7 @@ def test_a_silent_partition_closes_its_hours(kafka: Any, tmp_path: Path) -> None
     assert rt.describeStream(path).rejected == 0
 
 
+@pytest.mark.long
 def test_idle_promises_nothing(kafka: Any, tmp_path: Path) -> None:
     """Where all partitions are idle the bound stays, so rows within ``lateness`` are in time. Also after a restart."""
     topic, path = kafka.topic(partitions=2), str(tmp_path / "s")
@@ -78,6 +81,7 @@ def idle(path: str) -> int:
     return sum(one.status.value == "idle" for one in rt.describeStream(path).producers)
 
 
+@pytest.mark.long
 def test_the_brokers_time_passes_where_nothing_comes(kafka: Any, tmp_path: Path) -> None:
     """But not behind a transaction that is open: its rows have their times."""
     topic, path = kafka.topic(partitions=2, message_timestamp_type="LogAppendTime"), str(tmp_path / "s")

@@ -146,6 +146,7 @@ def test_the_group_is_told_the_offsets_and_they_are_never_read(kafka: Any, tmp_p
     assert told() == {0: 4, 1: 5, 2: 3}
 
 
+@pytest.mark.long
 def test_a_topic_of_dead_letters_has_each_with_its_cause(kafka: Any, tmp_path: Path) -> None:
     path, topic, letters = str(tmp_path / "s"), kafka.topic(retention_ms=-1), kafka.topic(partitions=1)
     bad = {"value": b"{", "partition": 1, "key": b"k", "headers": [("trace", b"a")], "timestamp": 1767621600123}

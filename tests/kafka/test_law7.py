@@ -40,6 +40,7 @@ def figures(request: Any) -> Counter[str]:
     return counted(request.config, TITLE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", numbers("8:9"))
 def test_bounds_never_change_a_result(
     spark: Any, kafka: Any, tmp_path: Path, figures: Counter[str], monkeypatch: pytest.MonkeyPatch, number: int

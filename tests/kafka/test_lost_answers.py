@@ -81,6 +81,7 @@ def answers_after(proxy: Any, seconds: float) -> Iterator[list[float]]:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_commit_whose_answer_was_lost_for_longer_than_a_transaction_may_take(
     kafka: Any,
     stream: str,  # noqa: F811

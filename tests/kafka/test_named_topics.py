@@ -66,6 +66,7 @@ def named(spark: Any, kafka: Any, tmp_path: Path) -> Iterator[tuple[Named, Named
         spark.conf.unset(name)
 
 
+@pytest.mark.long
 def test_a_topic_with_a_name_goes_on_and_another_comes_and_goes(named: tuple[Named, Named], tmp_path: Path) -> None:
     """The bounds of a topic have its name and ``_bounds`` behind it."""
     shops, web = named

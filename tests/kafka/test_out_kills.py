@@ -61,6 +61,7 @@ class Pipeline:
         assert Counter(numbers) == Counter(range(self.sent))
 
 
+@pytest.mark.long
 def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Path) -> None:
     dice, line = random.Random("drain"), FAULTS.setdefault("kill -9 of a drain into a topic of Kafka", Tally())
     pipeline = Pipeline(kafka, tmp_path)

@@ -48,6 +48,7 @@ def test_a_window_closes_in_the_batch_that_reaches_the_cut(topic_bounds: TopicBo
         assert query.step() == [(ONE, "c", 1)], "rows and bound in one batch, or the bound in the next one"
 
 
+@pytest.mark.long
 def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(
     topic_bounds: TopicBounds, tmp_path: Path
 ) -> None:

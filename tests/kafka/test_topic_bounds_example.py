@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.test_examples import printed, promised
 
 __all__ = ["printed"]
@@ -12,5 +14,6 @@ def test_13_topic_bounds(kafka: Any, spark_kafka_jars: str, printed: Callable[..
     assert printed("13_topic_bounds.py", kafka.bootstrap, spark_kafka_jars) == promised("13_topic_bounds.py")
 
 
+@pytest.mark.long
 def test_17_one_line(kafka: Any, spark_kafka_jars: str, printed: Callable[..., str]) -> None:
     assert printed("17_one_line.py", kafka.bootstrap, spark_kafka_jars) == promised("17_one_line.py")

@@ -35,6 +35,7 @@ def ids(topic_bounds: TopicBounds) -> dict[str, str]:
     return {topic: topics.describe(topic).id for topic in topic_bounds.topics}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lost", [False, True], ids=["after a batch", "in a batch that runs again"])
 def test_a_topic_that_has_grown_past_the_old_offsets(spark: Any, kafka: Any, tmp_path: Path, lost: bool) -> None:
     topic_bounds = TopicBounds(spark, kafka, tmp_path)

@@ -28,6 +28,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "SOON_SECONDS", 240.0)
 
 
+@pytest.mark.long
 def test_of_two_hosts_that_start_at_once_one_is_refused(kafka: Any, tmp_path: Path) -> None:
     """The other one goes on with what it has declared."""
     topic, path = kafka.topic(partitions=2), str(tmp_path / "bounds")
@@ -70,6 +71,7 @@ def test_the_stores_order_decides_which_one_it_is(
     assert bound(path) == moment(100 - 60 * minutes)
 
 
+@pytest.mark.long
 def test_one_that_has_declared_and_is_about_to_join_counts_as_one_that_runs(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

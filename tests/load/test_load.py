@@ -97,6 +97,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return path
 
 
+@pytest.mark.long
 def test_many_producers_and_readers_that_are_killed(path: str, tmp_path: Path, request: Any) -> None:
     timings = [tmp_path / f"timings-{n}" for n in range(0, PRODUCERS, PER_PROCESS)]
     producers = [Worker("producers", path, n * PER_PROCESS, PER_PROCESS, file) for n, file in enumerate(timings)]

@@ -148,6 +148,7 @@ def test_a_late_row_is_seen_in_its_lane_and_in_a_table(orders, sinks, serve: Ser
     expect(lane(page, "Oslo").locator(".rejected")).to_have_text("1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [(1280, 800), (360, 740)], ids=["desk", "phone"])
 def test_it_is_accessible_and_fits(orders, sinks, serve: Serve, open_page: Open, scheme: str, size: Any) -> None:
@@ -218,6 +219,7 @@ def test_a_stream_can_be_deleted_while_it_is_shown(
     expect(page.get_by_role("alert")).to_contain_text("This stream cannot be read")
 
 
+@pytest.mark.long
 def test_a_thousand_producers_are_drawn_and_updated_at_once(tmp_path: Path, serve: Serve, open_page: Open) -> None:
     path = str(tmp_path / "many.rowtime")
     rt.createStream(path, SCHEMA, producers=[f"producer {n}" for n in range(1000)])

@@ -126,6 +126,7 @@ def test_clients_that_send_half_of_a_request_keep_nobody_out(orders: str, serve:
             get(server, path)
 
 
+@pytest.mark.long
 def test_a_request_that_is_not_sent_in_time_ends(orders: str, serve: Serve) -> None:
     with half_sent(serve(orders), 1) as (client,), suppress(ConnectionResetError):
         assert client.recv(1) == b""

@@ -80,6 +80,7 @@ def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, 
     assert SECRET not in text + str(caught.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

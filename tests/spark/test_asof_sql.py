@@ -121,6 +121,7 @@ NEEDED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("why", NEEDED)
 def test_the_state_has_the_columns_that_the_query_needs(pipe: Pipe, why: str) -> None:
     pipe.spark.conf.set("spark.sql.join.asofJoin.enabled", "true")

@@ -113,6 +113,7 @@ def test_another_frame_or_key_is_refused_on_an_old_checkpoint(pipe: Pipe, tmp_pa
         query.step()
 
 
+@pytest.mark.long
 def test_other_names_of_a_key_in_sql_are_no_other_key(pipe: Pipe, tmp_path: Path) -> None:
     orders = opened(pipe.create("orders", COLUMNS), "feed")
     renamed = "(SELECT rowtime, product AS item, units FROM rates)"
@@ -123,6 +124,7 @@ def test_other_names_of_a_key_in_sql_are_no_other_key(pipe: Pipe, tmp_path: Path
             assert query.step() == [(f"{hour}:00", "A", hour)]
 
 
+@pytest.mark.long
 def test_a_checkpoint_of_an_earlier_version_gets_its_frame(pipe: Pipe, tmp_path: Path) -> None:
     orders = opened(pipe.create("orders", COLUMNS), "feed")
     file = tmp_path / "checkpoint" / "rowtime-times.json"

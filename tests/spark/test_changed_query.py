@@ -194,6 +194,7 @@ OLD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", OLD)
 def test_files_of_the_first_form_are_taken_once_and_replaced(pipe: Pipe, tmp_path, case: str) -> None:
     build, times = OLD[case]
@@ -216,6 +217,7 @@ def test_files_of_the_first_form_are_taken_once_and_replaced(pipe: Pipe, tmp_pat
         run("10:04")
 
 
+@pytest.mark.long
 def test_the_first_form_of_what_was_promised_is_taken_once_and_replaced(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     file = tmp_path / "checkpoint" / "rowtime-bounds.json"
@@ -339,6 +341,7 @@ def test_another_time_of_the_output_is_refused(pipe: Pipe, tmp_path, case: str) 
         query.step()
 
 
+@pytest.mark.long
 def test_what_is_not_promised_can_change(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     free = "timestamp_micros(unix_micros(rowtime) {}) AS free"
@@ -372,6 +375,7 @@ def test_the_projection_of_a_query_whose_output_stays(pipe: Pipe, tmp_path) -> N
         (tmp_path / "checkpoint" / "rowtime-bounds.json").unlink()
 
 
+@pytest.mark.long
 def test_a_query_with_the_current_time_goes_on_where_an_earlier_version_left_it(pipe: Pipe, tmp_path: Path) -> None:
     """Its file has ``now()``, of which the batch's time is made now."""
     orders = opened(pipe.create("orders", "k STRING"), "p")
@@ -390,6 +394,7 @@ def test_a_query_with_the_current_time_goes_on_where_an_earlier_version_left_it(
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
 
 
+@pytest.mark.long
 def test_a_threshold_of_a_result_above_a_join_may_change(pipe: Pipe, tmp_path: Path) -> None:
     """By it no row is freed."""
     orders = opened(pipe.create("orders", "k STRING"), "p")

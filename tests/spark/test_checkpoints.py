@@ -83,6 +83,7 @@ def test_a_copy_that_was_quicker_ends_the_query_that_it_was_copied_from(pipe: Pi
     assert rows_of(pipe.spark, pipe.path("out")) == PLAIN
 
 
+@pytest.mark.long
 def test_a_sink_that_has_gone_is_not_created_again(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     run(pipe)
@@ -161,6 +162,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.long
 def test_a_query_whose_output_has_changed_is_refused(pipe: Pipe, source) -> None:
     send(source, ROWS[0])
     run(pipe)

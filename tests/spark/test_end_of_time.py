@@ -116,6 +116,7 @@ def test_a_constant_time_ends_with_the_stream(pipe: Pipe) -> None:
     assert pipe.bound == rt.RowtimeBound.END
 
 
+@pytest.mark.long
 def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe) -> None:
     for name in ("orders", "trades"):
         pipe.create(name, "id INT")
@@ -152,6 +153,7 @@ def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: P
     other.stop()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("time", ["t", "rowtime + make_interval(0, 0, 0, 0, 0, x)"])
 def test_a_watermark_of_ones_own_ends_with_the_streams(pipe: Pipe, tmp_path: Path, time: str) -> None:
     """No bound speaks of these times."""
@@ -170,6 +172,7 @@ def test_a_watermark_of_ones_own_ends_with_the_streams(pipe: Pipe, tmp_path: Pat
         assert [(end, n) for (_, end), n in query.step()] == [("11:00", 2), ("12:00", 2), ("13:00", 2)]
 
 
+@pytest.mark.long
 def test_the_start_of_a_window_has_the_bound_of_the_stream_that_goes_on(pipe: Pipe) -> None:
     """Where the other one is complete: its windows are kept until the bound of this one has passed them."""
     one, two = (pipe.create(name, "k STRING") for name in ("one", "two"))

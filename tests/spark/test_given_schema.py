@@ -23,6 +23,7 @@ def path(pipe: Pipe) -> str:
     return path
 
 
+@pytest.mark.long
 def test_the_schema_of_the_stream_itself(pipe: Pipe, path: str) -> None:
     assert pipe.spark.read.format("rowtime").schema(OWN).load(path).count() == 1
     with Watched().start(pipe.spark.readStream.format("rowtime").schema(OWN).load(path)) as watched:

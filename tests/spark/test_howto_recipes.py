@@ -36,6 +36,7 @@ def recipe(name: str) -> Callable[..., DataFrame]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", RECIPES)
 def test_streamed_equals_batch(pipe: Pipe, name: str) -> None:
     chance, query = random.Random(4711), recipe(name)

@@ -1,5 +1,6 @@
 """A query without news: how its sources wait for some."""
 
+import pytest
 from pyspark.sql import DataFrame
 
 from tests.spark.query_output import Watched
@@ -10,6 +11,7 @@ from tests.streams import Pipe, opened, send
 LONG_SECONDS = 0.2
 
 
+@pytest.mark.long
 def test_one_source_waits_for_all_and_longer_the_longer_there_is_no_news(pipe: Pipe) -> None:
     spark, names = asking(pipe.spark), ("lone", "one", "two", "mixed", "seldom")
     streams = {name: pipe.create(name, "x INT") for name in names}
@@ -42,6 +44,7 @@ def test_one_source_waits_for_all_and_longer_the_longer_there_is_no_news(pipe: P
             watched.query.stop()
 
 
+@pytest.mark.long
 def test_news_of_either_source_ends_the_wait_of_an_idle_query(pipe: Pipe) -> None:
     paths = [pipe.create(name, "x INT") for name in ("one", "two")]
     sinks = [opened(path, "feed") for path in paths]

@@ -142,6 +142,7 @@ def test_tasks_write_objects_and_the_driver_commits_them(database_pipe: Pipe, lo
     assert SECRET not in plans + "".join(file.read_bytes().decode("latin-1") for file in files)
 
 
+@pytest.mark.long
 def test_an_object_that_is_gone_is_named_and_nothing_else_is_lost(
     database_pipe: Pipe, location: str, tmp_path: Path
 ) -> None:

@@ -113,6 +113,7 @@ def every_type_in_part(pipe: Pipe, order: str) -> None:
     twice(pipe, "s", "rowtime", order=order).step()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", ["x", "s.a", "size(s.l) AS n", "rowtime", "1 AS one"])
 def test_pruned_columns(pipe: Pipe, columns: str) -> None:
     rt.createStream(pipe.path("s"), NARROW)

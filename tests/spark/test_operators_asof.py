@@ -39,6 +39,7 @@ def test_a_row_gets_the_last_right_row_at_or_before_it_when_both_bounds_are_past
         assert pipe.bound == bound("13:00")
 
 
+@pytest.mark.long
 @pytest.mark.each
 @pytest.mark.parametrize(
     ("direction", "rates"),
@@ -136,6 +137,7 @@ def distance(values: tuple[Any, ...]) -> float:
     return float("inf") if values[3] is None else abs(values[1] - values[3])
 
 
+@pytest.mark.long
 def test_the_state_has_one_right_row_of_each_key(pipe: Pipe) -> None:
     """More keys than a page of the state holds, in one bucket."""
     orders, rates = pipe.create("orders", ORDERS), pipe.create("rates", RATES)

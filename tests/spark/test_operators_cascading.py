@@ -34,6 +34,7 @@ def test_c6_a_running_total_resets_on_the_hour(pipe: Pipe) -> None:
         assert kept(pipe) == 0
 
 
+@pytest.mark.long
 def test_equal_to_sql_in_batch_with_a_restart(pipe: Pipe) -> None:
     orders, chance = pipe.create("orders", "product STRING, units INT"), random.Random(42)
     frame = running_total(pipe.read("orders"), startTime="12 minutes")

@@ -85,6 +85,7 @@ ASKED = {
 } | {"median": ("median", "weight"), "total": ("sum", "units"), "n": ("count", "*")}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("frame", [{"rows": 4}, {"interval": "10 minutes", "following": "7 minutes"}])
 def test_equal_to_batch_with_a_restart_ties_and_any_bounds(pipe: Pipe, frame: dict[str, Any]) -> None:
     orders, chance = pipe.create("orders", "product STRING, units INT, weight DOUBLE"), random.Random(4711)

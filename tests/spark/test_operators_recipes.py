@@ -39,6 +39,7 @@ def test_c7_a_versioned_table(pipe: Pipe) -> None:
         assert pipe.bound == bound("12:00")
 
 
+@pytest.mark.long
 def test_c7_a_stream_of_versions(pipe: Pipe) -> None:
     """Orders wait for the prices of their time, where a version has a longest validity."""
     orders = pipe.create("orders", "product STRING")

@@ -77,6 +77,7 @@ WITHOUT_TIME = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", WITHOUT_TIME)
 def test_a_row_without_a_time_is_refused_and_can_be_left_out(pipe: Pipe, tmp_path: Path, operator: str) -> None:
     orders = opened(pipe.create("orders", f"{COLUMNS}, at TIMESTAMP"), "feed")

@@ -91,6 +91,7 @@ def test_a_bound_alone_frees_the_state(pipe: Pipe) -> None:
         assert kept(pipe) == 0
 
 
+@pytest.mark.long
 def test_equal_to_sql_in_batch_with_a_restart_and_any_bounds(pipe: Pipe) -> None:
     orders, chance = pipe.create("orders", "product STRING, units INT, weight DOUBLE"), random.Random(4711)
     asked = {f: (f, "weight") for f in ("sum", "avg", "min", "max")} | {
@@ -155,6 +156,7 @@ def test_c5_the_last_minutes_against_the_last_week(pipe: Pipe) -> None:
     assert found == [at_ten, ("12:20", "A", 4, 4.5, 3.25)], "a week after it the row of 100 counts, a minute later not"
 
 
+@pytest.mark.long
 def test_the_output_goes_on_into_a_window(pipe: Pipe) -> None:
     orders = pipe.create("orders", COLUMNS)
     busy = slidingAggregate(pipe.read("orders"), "product", interval="10 minutes", aggregates={"n": ("count", "*")})

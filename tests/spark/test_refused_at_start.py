@@ -332,6 +332,7 @@ def test_update_mode_has_no_such_group(streams: Pipe) -> None:
     frame.writeStream.outputMode("update").format("noop").start().stop()
 
 
+@pytest.mark.long
 def test_the_ways_out_that_the_error_about_null_names(pipe: Pipe, tmp_path: Path) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")
     mapped = pipe.read("a").mapInPandas(same_or_null, "rowtime TIMESTAMP, k STRING")

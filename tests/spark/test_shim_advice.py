@@ -13,6 +13,7 @@ JOINS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("time", JOINS)
 def test_a_join_that_never_frees_its_state(pipe: Pipe, tmp_path, time) -> None:
     orders, _ = (opened(pipe.create(name, "id INT"), "p") for name in ("orders", "payments"))

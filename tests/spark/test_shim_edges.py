@@ -32,6 +32,7 @@ def test_drop_duplicates_within_watermark(pipe: Pipe, tmp_path) -> None:
         assert query.step() == [], "'a' is looked for from its first row, 12:00, until 12:10 is over"
 
 
+@pytest.mark.long
 def test_a_session_goes_on_at_its_very_end(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     sessions = pipe.read("orders").groupBy(F.session_window("rowtime", "10 minutes"), "k").count()
@@ -107,6 +108,7 @@ def test_times_of_whole_windows_close_in_one_batch(pipe: Pipe, tmp_path) -> None
         assert query.step() == [("12:59:59.999999", 1)]
 
 
+@pytest.mark.long
 def test_grouping_by_rowtime_itself(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")
     with Observed(pipe.read("orders").groupBy("rowtime").count(), tmp_path) as query:

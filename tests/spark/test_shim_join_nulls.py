@@ -34,6 +34,7 @@ def test_a_null_key_matches_as_in_the_batch(pipe: Pipe, tmp_path, how: str, key:
         assert in_order(rows) == as_batch(pipe, sql)
 
 
+@pytest.mark.long
 def test_a_null_time_matches_nothing_and_comes_out_at_once(pipe: Pipe, tmp_path) -> None:
     """The time of a left join's right side, by which a further outer join compares. No watermark passes NULL."""
     left, right = (opened(pipe.create(name, "k INT"), "p") for name in ("l", "r"))

@@ -37,6 +37,7 @@ def state_format(pipe: Pipe, state_on_heap, request):
     pipe.spark.conf.unset(key)
 
 
+@pytest.mark.long
 def test_an_order_without_a_trade_comes_out_by_the_trades_bound_alone(pipe, feeds, tmp_path, state_format) -> None:
     orders, trades = feeds
     with Observed(joined(pipe, "fullOuter").select("rowtime", "traded"), tmp_path) as query:
@@ -53,6 +54,7 @@ def test_an_order_without_a_trade_comes_out_by_the_trades_bound_alone(pipe, feed
         assert query.step() == [(None, "10:12")]
 
 
+@pytest.mark.long
 def test_a_left_semi_join_of_rows_that_come_with_the_bound_past_them(pipe, feeds, tmp_path, state_format) -> None:
     orders, trades = feeds
     with Observed(joined(pipe, "leftsemi").select("rowtime", "id"), tmp_path) as query:

@@ -112,6 +112,7 @@ def test_an_operator_that_is_not_on_the_list_promises_nothing(pipe: Pipe, tmp_pa
     assert promised(pipe, tmp_path, NONE[operator]) == {}
 
 
+@pytest.mark.long
 def test_the_warning_names_the_operator_that_loses_the_bound(pipe: Pipe, tmp_path: Path) -> None:
     with logged(pipe.spark) as text:
         promised(pipe, tmp_path, NONE["LATERAL"])

@@ -140,6 +140,7 @@ def days_that_spark_replaces(pipe: Pipe, zone: str) -> DataFrame:
     return daily(pipe, zone, "to_timestamp(to_date(rowtime))")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("build", [daily, days_of_windows, days_that_spark_replaces])
 def test_a_query_is_not_started_again_in_another_time_zone(pipe: Pipe, tmp_path: Path, build: Any) -> None:
     rows = opened(pipe.create("a", "k STRING"), "p")

@@ -230,6 +230,7 @@ def started(pipe: Pipe, frame: DataFrame, name: str) -> StreamingQuery:
     return writer.option("file", str(pipe.folder / "said")).start()
 
 
+@pytest.mark.long
 def test_any_python_sink_or_udf_can_ask_for_the_bound(pipe: Pipe, source) -> None:
     class Writer(DataSourceStreamArrowWriter):
         def __init__(self, file: str) -> None:

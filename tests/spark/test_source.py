@@ -276,6 +276,7 @@ def test_a_bad_value_is_refused_at_load(pipe: Pipe, option: str, value: str, sai
         pipe.read("s", **{option: value})
 
 
+@pytest.mark.long
 def test_a_view_is_no_stream(pipe: Pipe) -> None:
     pipe.create("s", "x INT")
     with refused(rt.InvalidOptionError, "for batch reads"):

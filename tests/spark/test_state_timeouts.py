@@ -35,6 +35,7 @@ def sessions(pipe: Pipe) -> Any:
     )
 
 
+@pytest.mark.long
 @pytest.mark.smoke
 def test_a_timeout_that_the_batch_itself_passes(pipe: Pipe, tmp_path) -> None:
     orders = opened(pipe.create("orders", "k STRING"), "p")

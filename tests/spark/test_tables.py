@@ -235,6 +235,7 @@ def test_only_the_last_batch_of_a_table_is_repeated_and_only_from_the_same_part_
     assert lake.read(kind, "units").num_rows == 3
 
 
+@pytest.mark.long
 def test_an_older_copy_of_a_checkpoint_is_refused_before_its_first_batch_is_passed_over(
     spark: SparkSession, lake: Lake
 ) -> None:

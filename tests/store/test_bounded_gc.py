@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark_rowtime.store.local import LocalStore, collector, create_local, open_local
 from spark_rowtime.store.local.removal import PORTION_EVENTS
 from spark_rowtime.store.settings import StreamSettings
@@ -46,6 +48,7 @@ def test_another_producer_commits_between_the_portions(open_here: Open) -> None:
     assert other.store.head().rows == 5 * PORTION_EVENTS + len(removed)
 
 
+@pytest.mark.long
 def test_flushes_land_while_a_gc_goes_on(open_here: Open) -> None:
     """Really, in two threads with a connection each. The gc waits at each tenth of its commits until one has landed."""
     store, landed, done = open_here(), [0], threading.Event()

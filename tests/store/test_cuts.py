@@ -311,6 +311,7 @@ def test_only_queries_beside_topics_count(new_stream: NewStream) -> None:
     assert found == {"reader": READS_STREAM, "query": READS_TOPIC, "old": READS_TOPIC}
 
 
+@pytest.mark.long
 def test_as_of_an_event_before_a_fold_the_bound_is_weaker_too(new_stream: NewStream) -> None:
     """A query that has asked for an event, and reads the cuts up to there when they are folded, misses none of them."""
     store = new_stream()()

@@ -110,6 +110,7 @@ def test_children_of_fork_lose_no_row(place: tuple[str, str], opened: str, meanw
     require_all(place, 3 * forking.ROWS + 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_a_pool_of_each_start_method_may_open_what_the_parent_has_open(place: tuple[str, str], method: str) -> None:
     ran(

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark_rowtime.spark.options import READ, Options
 from spark_rowtime.spark.source import RowtimeStreamReader
 from spark_rowtime.store.local import LocalStore, create_local, open_local
@@ -62,6 +64,7 @@ def behind(path: str, trains: int) -> dict[str, int]:
     return taken
 
 
+@pytest.mark.long
 def test_no_call_does_more_behind_a_long_log(tmp_path: Path) -> None:
     short, long = (behind(str(tmp_path / f"{trains}"), trains) for trains in (SHORT, LONG))
     assert {name: taken for name, taken in long.items() if taken > short[name] + MORE} == {}

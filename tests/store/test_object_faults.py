@@ -169,6 +169,7 @@ def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
         assert found == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [REFUSING, SILENT])
 def test_retention_that_cannot_remove_objects_lets_commits_land(
     path: str, gate: Gate, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, mode: str

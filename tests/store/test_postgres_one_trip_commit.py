@@ -71,6 +71,7 @@ def test_producers_that_take_turns_need_one_round_trip_each(open_here: Open, out
     assert open_here().head().floor == at(5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trains", [2, 5000])
 def test_a_commit_of_several_trains(open_here: Open, outcomes: list[bool], trains: int) -> None:
     """One statement has at most 65,535 values, so a commit of very many is made by many."""
@@ -299,6 +300,7 @@ class Twin:
         return [[row[2 if rows is found[0] else 1 :] for row in rows] for rows in found]
 
 
+@pytest.mark.long
 @pytest.mark.search
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(how=HOW, history=HISTORY)

@@ -58,6 +58,7 @@ def store(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[
         yield store
 
 
+@pytest.mark.long
 def test_a_commit_does_not_walk_the_versions_that_a_snapshot_keeps(postgres: PostgresServer, store: Store) -> None:
     """What it looks at is limited by an era, however many commits there were since the snapshot began."""
     writers, second = [Writer(store, name) for name in "abc"], 0

@@ -86,6 +86,7 @@ def server(network: Network) -> Iterator[PostgresServer]:
     server.remove()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("patient")
 def test_a_server_and_a_client_that_lose_each_other(network: Network, server: PostgresServer, tmp_path: Path) -> None:
     """The client is within a commit, and flushes, and reads with a timeout."""

@@ -65,6 +65,7 @@ def named(lake: Lake) -> set[str]:
     return {Path(place).name for place in [table.metadata_location, *logged, *lists, *manifests]}
 
 
+@pytest.mark.long
 def test_snapshots_of_others_and_those_with_a_tag_stay_whole(lake: Lake, table: Any) -> None:
     commit(table, range(5))
     tagged = iceberg().current_snapshot().snapshot_id
@@ -81,6 +82,7 @@ def test_snapshots_of_others_and_those_with_a_tag_stay_whole(lake: Lake, table: 
     assert sorted(iceberg().scan(snapshot_id=others).to_arrow()["n"].to_pylist()) == [*range(5), 100]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("during", [False, True], ids=["between", "during"])
 def test_a_tag_that_somebody_makes_between_two_commits_or_during_one_stays(
     lake: Lake, table: Any, during: bool, monkeypatch: pytest.MonkeyPatch

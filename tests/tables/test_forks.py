@@ -20,6 +20,7 @@ def filled(lake: Lake) -> None:
     fill(lake.stream, range(3, 8))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["parquet", "iceberg"])
 def test_a_child_changes_nothing_of_what_its_parent_drains(lake: Lake, kind: str) -> None:
     """Neither by a call, nor when it frees what it inherited: a file of Parquet is half written then."""

@@ -147,6 +147,7 @@ def test_a_query_that_reads_its_own_table_ends(lake: Lake) -> None:
     assert lake.why("gold", "11:00").complete is False
 
 
+@pytest.mark.long
 def test_the_command(lake: Lake) -> None:
     lake.commit("bronze", "10:30", **{POSITION: "7"})
     target = f"delta:{lake.path('bronze')}"

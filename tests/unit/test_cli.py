@@ -224,6 +224,7 @@ main(prog_name="rowtime")
 """Is killed as soon as the first commit with rows has landed, or before the next one."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["before a commit", "after a commit"])
 def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path, when: str) -> None:
     file = tmp_path / "trades.csv"

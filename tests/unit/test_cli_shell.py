@@ -91,6 +91,7 @@ def test_tail_fits_a_narrow_terminal_and_is_a_line_a_row_elsewhere(orders: str) 
     assert lines[0].endswith(f'name="{"x" * 30}"  note="{"y" * 30}"')
 
 
+@pytest.mark.long
 def test_progress_is_shown_on_a_terminal_only(orders: str, tmp_path: Path) -> None:
     assert "checking" in on_a_terminal("check", orders)
     assert "copying" in on_a_terminal("copy", orders, str(tmp_path / "a.rowtime"))

@@ -51,6 +51,7 @@ def hosted(spec: str, path: str) -> list[str]:
         return [row["says"] for train in reader for row in train.rows.to_pylist()]
 
 
+@pytest.mark.long
 def test_a_module_in_the_current_folder_shadows_none_beside_a_query(
     planted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_worker_has_what_spark_has_given_it_and_ends_with_its_exit_code(
     assert not parents & {str(worker.pid), str(os.getpid())}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_worker_that_is_killed_and_all_at_the_end_of_the_run(
     environment: dict[str, str], run: subprocess.Popen[bytes], tmp_path: Path, how: signal.Signals
