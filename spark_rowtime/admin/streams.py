@@ -6,12 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
-
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyError
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
-from spark_rowtime.store.admission import require_open
-from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.settings import Change, StreamSettings
@@ -19,7 +15,7 @@ from spark_rowtime.store.until import Limit
 from spark_rowtime.stream import closed_to, to_max_ahead, to_names
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo
-from spark_rowtime.types.alteration import altered, columns_to_add
+from spark_rowtime.types.alteration import columns_to_add
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag
 from spark_rowtime.types.timestamps import to_micros
 
@@ -85,21 +81,7 @@ def alterStream(
             "Nothing is to be altered: give add, maxAhead, producers or closed.", option="add", path=path
         )
     with open_store(path) as store:
-        _require_alterable(store, columns, names)
-        if columns is not None:
-            store.alter(columns)
-        if change is not None:
-            store.change(change)
-            store.expect(names)
-
-
-def _require_alterable(store: Store, columns: pa.Schema | None, names: tuple[str, ...]) -> None:
-    """Raises the errors of each part before the first one is changed."""
-    if columns is not None:
-        altered(store.schema, columns, store.path)
-    for name in names:
-        if store.producer(name) is None:
-            require_open(store.path, name, store.head().floor)
+        store.alter(columns, change, names)
 
 
 def _changed(max_ahead: Any, names: tuple[str, ...], closed: bool | None) -> Change | None:
@@ -213,8 +195,9 @@ def deleteStream(path: str, *, force: bool = False) -> None:
         >>> rt.createStream("memory://docs-delete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
         >>> rt.deleteStream("memory://docs-delete")
     """
-    if not to_flag(force, "force"):
-        users = _users(describeStream(path))
+    found = None if to_flag(force, "force") else describeStream(path)
+    if found is not None:
+        users = _users(found)
         if users:
             raise StreamBusyError(
                 f"{path} is still used: {'; '.join(users)}. Close or detach its producers, forget its readers "
@@ -222,7 +205,7 @@ def deleteStream(path: str, *, force: bool = False) -> None:
                 path=path,
                 users=users,
             )
-    delete_store(path, force)
+    delete_store(path, None if found is None else found.seq)
 
 
 def _users(info: StreamInfo) -> list[str]:

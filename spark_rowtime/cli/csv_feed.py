@@ -19,6 +19,8 @@ from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
+from spark_rowtime.store.admission import require_admitted
+from spark_rowtime.types.arguments import to_name
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import (
@@ -116,7 +118,9 @@ class CsvFeed:
         """Opens each producer. Leaves those out that an earlier run, which was interrupted later, has completed."""
         with open_store(path) as store:
             stored = {name: info.checkpoint for name, info in store.snapshot().producers.items()}
+            closed = store.settings.closed
         for name in sorted(self.producers):
+            require_admitted(closed, to_name(name, "producer"), path)
             _require_free(path, name, stored.get(name))
         for name in sorted(self.producers):
             try:

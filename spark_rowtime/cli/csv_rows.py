@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from spark_rowtime.cli.csv_times import TimeFormat
-from spark_rowtime.cli.csv_types import kept_types, require_finite, unsure
+from spark_rowtime.cli.csv_types import kept_types, require_finite, to_decimal, unsure
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError
 from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.exact_casts import floored
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 16 << 20
 """How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
+_DECIMAL = r"^[^eE]{0,100}([eE][+-]?\d{1,3})?$"
+"""Texts of numbers that Arrow reads, or refuses."""
 csv.field_size_limit(2 * _BLOCK)  # else 128 KB; Arrow reads no row that is in more than two blocks
 
 
@@ -162,7 +164,7 @@ class CsvRows:
         types = {name: _read_type(kind) for name, kind in self._inferred.items()}
         for field in self.stream or ():
             if field.name in types and not self._is_read_as_time(field, types[field.name]):
-                types[field.name] = field.type
+                types[field.name] = pa.string() if pa.types.is_decimal(field.type) else field.type
         types |= dict.fromkeys(self._by_format, pa.string())
         kind = self._inferred[self.rowtime]
         if not pa.types.is_timestamp(kind) and self._format is None:
@@ -232,8 +234,20 @@ class CsvRows:
         source = {name: batch.column(name) for name in self._kept}
         source[ROWTIME] = batch.column(self.rowtime)
         source |= {f.name: pa.nulls(batch.num_rows, f.type) for f in schema if f.name not in source}  # added columns
-        columns = [_cast(source[f.name], f.type) for f in schema]
+        columns = [self._converted(source[f.name], f) for f in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _converted(self, column: pa.Array, field: pa.Field) -> pa.Array:
+        """The column with the type of the field. A DECIMAL is read of its texts: Arrow's reader dies of some."""
+        if not (pa.types.is_decimal(field.type) and pa.types.is_string(column.type)):
+            return _cast(column, field.type)
+        texts = pc.utf8_trim_whitespace(column)
+        try:
+            if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py() is not False:
+                return texts.cast(field.type)
+        except pa.ArrowInvalid:
+            pass
+        raise self._no_number(field, lambda text: to_decimal(text.strip(), field.type))
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Reads the texts of times by the format."""
@@ -307,17 +321,20 @@ class CsvRows:
         return set()
 
     def _require_finite(self, field: pa.Field) -> None:
-        def fits(text: str) -> None:
-            if text not in self.nulls:
-                require_finite(field.type, text)
+        error = self._no_number(field, lambda text: require_finite(field.type, text))
+        if error.values["line"] is not None:
+            raise error
 
-        if line := self.bad_line(field.name, fits):
-            raise SchemaMismatchError(
-                f"{self.file}: column {field.name!r}: {line}. Nothing was sent. Correct the number, or send to a "
-                "stream whose column is wider.",
-                file=str(self.file),
-                column=field.name,
-            )
+    def _no_number(self, field: pa.Field, read: Callable[[str], object]) -> SchemaMismatchError:
+        """The error for a number that ``read`` refuses, with its line, if there is one."""
+        line = self.bad_line(field.name, lambda text: text in self.nulls or read(text))
+        return SchemaMismatchError(
+            f"{self.file}: column {field.name!r}: {line}. Nothing was sent. Correct the number, or send to a "
+            "stream whose column is wider.",
+            file=str(self.file),
+            column=field.name,
+            line=line,
+        )
 
     def _check_columns(self, have: list[str], stream: pa.Schema) -> None:
         missing = sorted(set(stream.names) - set(have) - set(added_names(stream)))

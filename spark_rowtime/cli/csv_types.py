@@ -7,7 +7,7 @@ from math import inf
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.types.values import LARGEST_FLOAT
+from spark_rowtime.types.values import LARGEST_FLOAT, column
 
 _SPACES = r"[ \t]*"
 _WHOLE = rf"^{_SPACES}(0|-?[1-9][0-9]*){_SPACES}$"
@@ -39,6 +39,14 @@ def kept_types(
 def unsure(inferred: Mapping[str, pa.DataType], rowtime: str) -> list[str]:
     """The columns whose inferred type may not keep what a text says."""
     return [name for name, kind in inferred.items() if name != rowtime and _candidates(kind)]
+
+
+def to_decimal(text: str, kind: pa.DataType) -> pa.Array:
+    """The text as a DECIMAL; raises ValueError if it is none of this type."""
+    try:
+        return column([Decimal(text)], kind)
+    except ArithmeticError:
+        raise ValueError("it is not a number") from None
 
 
 def keeps(kind: pa.DataType, texts: pa.Array) -> bool:

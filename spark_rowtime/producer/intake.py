@@ -191,8 +191,9 @@ class Intake:
     def _arrow_with_rowtime(self, rows: pa.RecordBatch | pa.Table, floor: int | None) -> pa.RecordBatch | pa.Table:
         if ROWTIME in rows.schema.names:
             return rows
-        if self._promoted in rows.schema.names:
-            return rows.append_column(ROWTIME, rows.column(self._promoted))
+        if self._promoted is not None:
+            has = self._promoted in rows.schema.names
+            return rows.append_column(ROWTIME, rows.column(self._promoted)) if has else rows
         return rows.append_column(ROWTIME, pa.repeat(pa.scalar(self._default(floor), TIMESTAMP), rows.num_rows))
 
 

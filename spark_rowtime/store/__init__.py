@@ -1,6 +1,7 @@
 """Creates and opens streams. The form of a path selects the store: ``memory://``, ``postgresql://`` or a directory."""
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +17,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
+from spark_rowtime.store.admission import require_unused
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from spark_rowtime.store.report import Report
 
 _POSTGRES = "postgresql://"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+:/+")
+"""How a URL begins. What follows may have a password, so no error shows it."""
 
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
@@ -42,10 +46,11 @@ def create_store(path: str, schema: pa.Schema, settings: StreamSettings, produce
     path = _new(path)
     _require_no_location(path, settings.location)
     if path.startswith("memory://"):
-        _require_free(path)
         store = MemoryStore(path, schema, settings)
         store.expect(producers)
-        STREAMS[path] = store
+        with _NAMING:
+            _require_free(path)
+            STREAMS[path] = store
     elif in_database(path):
         _postgres().create_postgres(path, schema, settings, producers)
     else:
@@ -106,6 +111,8 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return shared
 
 
+_NAMING = ForkLock()
+"""It protects the names of streams in memory."""
 _KEPT: "list[Store]" = []
 """The store that :func:`open_kept_store` keeps open."""
 
@@ -173,10 +180,11 @@ def copy_store(
     _require_no_location(to, location)
     if "memory" in (_kind(path), _kind(to)):
         _same_kind(path, to)
-        _require_free(to)
-        copy = _memory(path).copied(to)
-        unknown = [] if until is None else shorten(copy, until)
-        STREAMS[to] = copy
+        with _NAMING:
+            _require_free(to)
+            copy = _memory(path).copied(to)
+            unknown = [] if until is None else shorten(copy, until)
+            STREAMS[to] = copy
         return unknown
     from spark_rowtime.store import local  # noqa: PLC0415
 
@@ -208,10 +216,11 @@ def rename_store(path: str, to: str) -> None:
     """Renames a stream to a new path of the same kind. Raises StreamBusyError if somebody is known to use it."""
     path, to = _text(path), _new(to)
     if _same_kind(path, to) == "memory":
-        _require_free(to)
-        _require_unattached(_memory(path))
-        STREAMS[to] = _memory(path).move(to)
-        del STREAMS[path]
+        with _NAMING:
+            _require_free(to)
+            _require_unattached(_memory(path))
+            STREAMS[to] = _memory(path).move(to)
+            del STREAMS[path]
         return
     if in_database(path):
         _postgres().rename_postgres(path, to)
@@ -221,19 +230,23 @@ def rename_store(path: str, to: str) -> None:
     rename_local(_local(path), _local(to))
 
 
-def delete_store(path: str, force: bool) -> None:
-    """Deletes a stream. Unless ``force`` is set, raises StreamBusyError if somebody is known to use it."""
+def delete_store(path: str, seq: int | None) -> None:
+    """Deletes a stream. ``seq``: its last event; if there is a later one, it raises StreamBusyError. None: always."""
     path = _text(path)
     if path.startswith("memory://"):
-        _memory(path).move(None)
-        del STREAMS[path]
+        with _NAMING:
+            store = _memory(path)
+            with store.state.changed:
+                require_unused(path, seq, store.head().seq)
+                store.move(None)
+            del STREAMS[path]
         return
     if in_database(path):
-        _postgres().delete_postgres(path)
+        _postgres().delete_postgres(path, seq)
         return
     from spark_rowtime.store.local import delete_local  # noqa: PLC0415
 
-    delete_local(_local(path), force)
+    delete_local(_local(path), seq)
 
 
 def list_stores(folder: str) -> list[str]:
@@ -357,10 +370,11 @@ def without_file(path: str) -> str:
 
 def _local(path: str) -> str:
     local = without_file(path)
-    if local != path or "://" not in path:
+    scheme = _SCHEME.match(path)
+    if local != path or scheme is None:
         return local
     raise InvalidOptionError(
-        f"There is no store for paths like {path!r}. Give a directory, such as 'orders.rowtime', a file:// URL "
-        "of one, or postgresql://host:port/database/stream.",
-        path=path,
+        f"There is no store for paths that begin with {scheme[0]!r}. Give a directory, such as 'orders.rowtime', a "
+        "file:// URL of one, or postgresql://host:port/database/stream, as a text: a pathlib.Path leaves out a slash.",
+        option="path",
     )

@@ -16,6 +16,7 @@ from spark_rowtime.errors import (
     LateRowError,
     ProducerFencedError,
     StoreUnavailableError,
+    StreamBusyError,
     StreamCompleteError,
 )
 from spark_rowtime.store.base import Store
@@ -118,6 +119,17 @@ def require_open(path: str, producer: str, floor: int | None) -> None:
             f"{producer!r} cannot join. Create another stream for what comes now.",
             path=path,
             producer=producer,
+        )
+
+
+def require_unused(path: str, seq: int | None, last: int) -> None:
+    """Raises StreamBusyError if the stream's ``last`` event is none that was looked at; ``seq`` None: nobody looked."""
+    if seq is not None and last > seq:
+        raise StreamBusyError(
+            f"{path} was used while it was about to be deleted: it has events after {seq}. Nothing was deleted. Look "
+            "who uses it (`rowtime describe`), and try again.",
+            path=path,
+            seq=last,
         )
 
 

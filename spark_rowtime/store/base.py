@@ -179,17 +179,14 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def alter(self, add: pa.Schema) -> None:
+    def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         """Adds columns at the end of the stream's schema. Raises SchemaMismatchError if one of them is there already.
 
-        This object and all others that are open keep their ``schema``: they read the rows of the new schema without
-        the new columns, and write rows of the old one. Objects that are opened later have the new schema, and read
-        null in rows of the old one.
+        In the same transaction it replaces the settings by what ``change`` makes of them, and does what ``expect``
+        does. This object and all others that are open keep their ``schema`` and ``settings``: they read the rows of
+        the new schema without the new columns, and write rows of the old one. Objects that are opened later have the
+        new schema, and read null in rows of the old one.
         """
-
-    @abstractmethod
-    def change(self, change: Change) -> None:
-        """Replaces the settings by what ``change`` makes of them. Objects that are open keep theirs."""
 
     @abstractmethod
     def head(self) -> Head:

@@ -291,15 +291,14 @@ class MemoryStore(LedgerStore):
                 self._remove(None, None, False)
             return made
 
-    def alter(self, add: pa.Schema) -> None:
+    def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         with self.state.changed:
+            self._require()
             newest = STREAMS.get(self.path, self)
-            STREAMS[self.path] = self._twin(self.path, altered(newest.schema, add, self.path), newest.settings)
-
-    def change(self, change: Change) -> None:
-        with self.state.changed:
-            newest = STREAMS.get(self.path, self)
-            STREAMS[self.path] = self._twin(self.path, newest.schema, change(newest.settings))
+            schema = newest.schema if add is None else altered(newest.schema, add, self.path)
+            settings = newest.settings if change is None else change(newest.settings)
+            self.expect(expected)
+            STREAMS[self.path] = self._twin(self.path, schema, settings)
 
     def _twin(self, path: str, schema: pa.Schema, settings: StreamSettings) -> "MemoryStore":
         """Returns another object of this stream."""

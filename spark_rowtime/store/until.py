@@ -85,8 +85,8 @@ class Until(History):
         if not self._later and not self._end.seq and event.seq > 1:
             raise DataLostError(
                 f"The log begins after event {event.seq}: what came before was removed (retainAge, retainBytes, gc), "
-                f"so it cannot be copied up to {self._limit}. Name a later event or time: `rowtime tail --bounds` "
-                "lists what is there.",
+                f"so it cannot be copied up to {self._limit}. Name a later event or time: of those that are "
+                "there, spark.read.format('rowtime').option('view', 'bounds') has the bounds.",
                 horizon=event.seq,
             )
 

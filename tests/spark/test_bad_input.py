@@ -202,7 +202,7 @@ PLACES = [
     (file, rt.StreamNotFoundError, "There is a file at"),
     (corrupt, rt.StoreCorruptError, "Restore the directory from a copy"),
     (truncated, rt.StoreCorruptError, "Restore the directory from a copy"),
-    (foreign, rt.InvalidOptionError, "There is no store for paths like"),
+    (foreign, rt.InvalidOptionError, "There is no store for paths that begin with"),
 ]
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import IllegalArgumentException, StreamingQueryException
 from pyspark.sql import functions as F
 
 from tests.spark.observed_query import Observed
@@ -284,3 +284,53 @@ def test_drop_duplicates_within_watermark_needs_the_users_delay(pipe: Pipe) -> N
     pipe.create("orders", "k STRING")
     with pytest.raises(Exception, match="needs withWatermark"):
         pipe.read("orders").dropDuplicatesWithinWatermark(["k"])
+
+
+def test_what_is_computed_of_a_time_is_a_key_like_others(pipe: Pipe, tmp_path) -> None:
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    pipe.read("orders").createOrReplaceTempView("orders")
+    counts = "SELECT date_trunc('HOUR', rowtime) AS h, hour(rowtime), count(*) FROM orders GROUP BY ALL"
+    with Observed(pipe.spark.sql(counts), tmp_path) as query:
+        send(orders, ("12:10", "a"), ("12:20", "a"), ("13:00", "a"), promise="13:30")
+        assert query.step() == [("12:00", 12, 2)]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_windows_and_rows_in_a_union(pipe: Pipe, tmp_path, first: bool) -> None:
+    """The window's end has no watermark for Spark. The windows below the union keep theirs."""
+    orders = opened(pipe.create("orders", "k STRING"), "p")
+    other = opened(pipe.create("other", "k STRING"), "p")
+    counts = hourly(pipe.read("orders")).select(F.col("window.end").alias("rowtime"), "count")
+    rows = pipe.read("other").select("rowtime", F.lit(1).cast("long").alias("count"))
+    union = counts.union(rows) if first else rows.union(counts)
+    with Observed(union, tmp_path) as query:
+        send(orders, ("12:10", "a"), ("12:20", "a"))
+        send(other, ("09:00", "a"), promise="14:00")
+        assert query.step() == [("09:00", 1)]
+        send(orders, promise="13:00")
+        assert query.step() == [("13:00", 2)]
+
+
+def test_what_keeps_rows_by_a_union_of_windows_and_rows_is_refused(pipe: Pipe, tmp_path) -> None:
+    pipe.create("orders", "k STRING")
+    kept = pipe.read("orders").dropDuplicates(["rowtime", "k"]).select("rowtime")
+    ordinary = pipe.spark.readStream.format("rate").load().select(F.col("timestamp").alias("rowtime"))
+    for union in (kept.union(ordinary), ordinary.union(kept)):
+        with pytest.raises(IllegalArgumentException, match=r"no watermark is known|never complete"):
+            starts_of(union).writeStream.format("noop").option("checkpointLocation", str(tmp_path / "c")).start()
+
+
+@pytest.mark.parametrize("edge", ["end", "start"])
+def test_a_left_join_by_the_edge_of_a_window_without_aggregation(pipe: Pipe, tmp_path, edge: str) -> None:
+    a, b = (opened(pipe.create(name, "k STRING"), "p") for name in ("a", "b"))
+    for name in ("a", "b"):
+        pipe.read(name).createOrReplaceTempView(name)
+    edges = f"SELECT window(rowtime, '1 hour').{edge} AS t, k FROM"
+    joined = f"SELECT x.t, x.k, y.k FROM ({edges} a) x LEFT JOIN ({edges} b) y ON x.t = y.t AND x.k = y.k"
+    with Observed(pipe.spark.sql(joined), tmp_path) as query:
+        send(a, ("12:10", "a"), ("12:20", "b"), promise="13:00")
+        send(b, ("12:50", "a"))
+        time = "13:00" if edge == "end" else "12:00"
+        assert query.step() == [(time, "a", "a")]
+        send(b, promise="13:00")
+        assert query.step() == [(time, "b", None)]

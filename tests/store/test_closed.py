@@ -1,4 +1,4 @@
-"""A closed stream in each store: who is not named cannot attach, whichever way it comes; ``change`` changes that."""
+"""A closed stream in each store: who is not named cannot attach, whichever way it comes; ``alter`` changes that."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import spark_rowtime as rt
 from spark_rowtime.errors import InvalidOptionError, StreamCompleteError
 from spark_rowtime.store import open_shared_store
 from spark_rowtime.store.settings import StreamSettings
+from spark_rowtime.types.alteration import columns_to_add
 from tests.store.streams import SECOND, NewStream, Writer, at, batch, infos
 
 DAY = 86400 * SECOND
@@ -31,7 +32,7 @@ def test_open_objects_keep_the_settings_and_later_ones_have_the_new(new_stream: 
     open_again = new_stream(maxAhead=DAY, retainRejected=7)
     old = open_again()
     Writer(old, "guest").send([1], floor=1)
-    old.change(lambda settings: replace(settings, maxAhead=None, closed=("Berlin",)))
+    old.alter(change=lambda settings: replace(settings, maxAhead=None, closed=("Berlin",)))
     new = open_again()
     assert new.settings == StreamSettings(maxAhead=None, closed=("Berlin",), retainRejected=7)
     assert old.settings == StreamSettings(maxAhead=DAY, retainRejected=7)
@@ -63,6 +64,14 @@ def test_expecting_again_changes_nothing_and_a_stream_that_goes_on_waits(new_str
     assert store.head().floor == at(5)
     Writer(store, "b").send(floor=7)
     assert store.head().floor == at(7)
+
+
+def test_what_is_altered_together_is_altered_as_a_whole(new_stream: NewStream) -> None:
+    open_stream = new_stream()
+    Writer(store := open_stream(), "Berlin").complete([1])
+    with pytest.raises(StreamCompleteError):
+        store.alter(columns_to_add("coupon STRING"), lambda settings: replace(settings, maxAhead=None), ["Oslo"])
+    assert (open_stream().schema.names, open_stream().settings) == (["rowtime", "n"], store.settings)
 
 
 def test_a_complete_stream_expects_nobody(new_stream: NewStream) -> None:

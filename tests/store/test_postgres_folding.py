@@ -171,7 +171,7 @@ def test_where_only_readers_query_old_cuts_go_by_the_streams_retention(
     monkeypatch.setattr(cut_folding, "FOLD_AGE_MICROS", -1)
     monkeypatch.setattr(Collector, "_due", lambda *_: False)  # a removal of rows goes first
     with open_store(bounds) as opened:
-        opened.change(lambda settings: replace(settings, retainAge=1))
+        opened.alter(change=lambda settings: replace(settings, retainAge=1))
     with store(postgres, "reader_ann") as reader:
         reader.keep("query of a reader", place(reader.head().seq), READS_TOPIC)
     send_bounds(bounds, range(CUTS, CUTS + 4))

@@ -27,6 +27,8 @@ SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
         "postgresql://db/shop/orders?sslpassword=s3cret",
         "postgresql://ann:s3cret@db",
         "postgresql://ann:s3cret/x@db/shop/orders",
+        "postgresql://ann:12/s3cret@db/shop/orders",
+        "postgresql://ann:12?s3cret@db/shop/orders",
     ],
 )
 def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:
@@ -179,6 +181,14 @@ def test_a_text_that_the_encoding_of_the_database_lacks(postgres: Any) -> None:
             sink.flush(checkpoint="東京")
         sink.flush(checkpoint="Köln")
     assert [known.checkpoint for known in rt.describeStream(path).producers] == ["Köln"]
+
+
+def test_a_database_without_characters_gets_no_stream(postgres: Any) -> None:
+    postgres.execute(
+        "CREATE DATABASE ascii ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", "postgres"
+    )
+    with pytest.raises(rt.InvalidOptionError, match="ENCODING 'UTF8'"):
+        rt.createStream(postgres.url("orders", database="ascii"), SCHEMA)
 
 
 def test_no_server(postgres: Any) -> None:

@@ -4,7 +4,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -137,6 +139,62 @@ def test_what_still_reads_a_stream_is_named_before_it_is_deleted(folder: str, pa
     assert rt.listStreams(folder) == []
 
 
+def test_a_stream_that_is_used_while_it_is_about_to_be_deleted_stays(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def users(_: rt.StreamInfo) -> list[str]:
+        with rt.openSink(path, producer="shop") as sink:
+            sink.sendRow(("2006-09-11T10:01:00Z", 2))
+        return []
+
+    with monkeypatch.context() as patch, pytest.raises(rt.StreamBusyError, match="has events after"):
+        patch.setattr("spark_rowtime.admin.streams._users", users)
+        rt.deleteStream(path)
+    assert rows(path) == 2
+    rt.deleteStream(path)
+
+
+def test_threads_that_create_one_stream_in_memory_share_it() -> None:
+    """Else the sinks of the first one would write into a stream that nobody sees."""
+    for number in range(200):
+        path, start = f"memory://created-{number}", threading.Barrier(2)
+
+        def send(producer: str, path: str = path, start: threading.Barrier = start) -> None:
+            start.wait(240)
+            rt.createStream(path, SCHEMA, existOk=True)
+            with rt.openSink(path, producer=producer, rowsImplyBounds=False) as sink:
+                sink.sendRow(("2006-09-11T10:00:00Z", 1))
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(send, ("a", "b")))
+        assert rows(path) == 2
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "postgres://u:s3cret@db/shop/s", "PostgreSQL://u:s3cret@db/shop/s", "postgresql+psycopg://u:s3cret@db/shop/s",
+        "jdbc:postgresql://db/shop?password=s3cret", "s3://KEY:s3cret@bucket/x", "postgresql:/u:s3cret@127.0.0.1/s",
+        Path("postgresql://127.0.0.1/shop/s3cret"), Path("memory://s3cret"),
+    ],
+)  # fmt: skip
+def test_a_url_that_is_no_path_of_a_stream_is_refused_and_not_repeated(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for call in (rt.openSink, rt.openReader, rt.listStreams, lambda path: rt.createStream(path, SCHEMA)):
+        with pytest.raises(rt.InvalidOptionError, match="There is no store for paths that begin with") as caught:
+            call(path)
+        assert "s3cret" not in f"{caught.value} {caught.value.values}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["check", "describe", "list", "delete", "delete --force", "copy", "rename"])
+def test_a_name_that_no_file_can_have_is_one_line(tmp_path: Path, command: str) -> None:
+    to = [str(tmp_path / "to")] if command in ("copy", "rename") else []
+    assert "File name too long" in rowtime(*command.split(), str(tmp_path / ("x" * 300)), *to, code=1)
+
+
 def test_a_reader_of_a_stream_that_is_deleted_by_force_is_told(path: str) -> None:
     with rt.openReader(path, order="arrival") as reader:
         rt.deleteStream(path, force=True)
@@ -220,7 +278,7 @@ def test_paths_of_other_forms(tmp_path: Path) -> None:
     rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
     assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
     rt.deleteStream(place)  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidOptionError, match="There is no store for paths like"):
+    with pytest.raises(rt.InvalidOptionError, match="There is no store for paths that begin with"):
         rt.copyStream(f"file://{tmp_path}/other", "s3://bucket/orders")
 
 

@@ -323,6 +323,31 @@ def test_a_number_beyond_its_column_does_not_become_an_infinite_one(
         rows("inf", bad)
 
 
+@pytest.mark.parametrize("bad", ["1.005", "1e-999999999", "x", "100000000", f"0.{'1' * 5_000_000}", "0e-9000000"])
+def test_a_decimal_is_what_its_text_says_or_its_line_is_named(tmp_path: Path, stream: str, bad: str) -> None:
+    rt.createStream(stream, "rowtime TIMESTAMP NOT NULL, x DECIMAL(8,2)")
+    schema = rt.describeStream(stream).schema
+
+    def rows(*texts: str) -> list[str]:
+        text = "".join(f"2025-05-06T10:00Z,{one}\n" for one in texts)
+        read = CsvRows(write(tmp_path, "rowtime,x\n" + text), "rowtime", nulls=("", "n1"), stream=schema)
+        return [str(x) for batch in read.batches() for x in batch.column("x").to_pylist()]
+
+    assert rows("1.5", " -2 ", "n1", "1e3", "+.25") == ["1.50", "-2.00", "None", "1000.00", "0.25"]
+    with pytest.raises(rt.SchemaMismatchError, match="column 'x': line 3 has '"):
+        rows("1", bad)
+
+
+@pytest.mark.parametrize("name", ["b\tc", "stranger"])
+def test_a_producer_that_cannot_attach_keeps_no_other_attached(tmp_path: Path, stream: str, name: str) -> None:
+    schema = "rowtime TIMESTAMP NOT NULL, time TIMESTAMP, net STRING"
+    rt.createStream(stream, schema, producers=["a", "b\tc"[:1]], closed=True)
+    file = write(tmp_path, f"time,net\n2025-05-06T10:00Z,a\n2025-05-06T10:01Z,{name}\n")
+    with pytest.raises(rt.InvalidOptionError):
+        Feed(file, stream, producer="net").send()
+    assert [p.status.value for p in rt.describeStream(stream).producers] == ["expected", "expected"]
+
+
 @pytest.mark.parametrize("where", ["header", "row", "both"])
 def test_beside_a_long_field_the_line_of_a_number_beyond_its_column_is_found(
     tmp_path: Path, stream: str, where: str

@@ -197,8 +197,8 @@ NAMES_AND_PATHS = {
     "a path in a store that there is not": Mistake(
         reads("s3a://bucket/orders"),
         rt.InvalidOptionError,
-        "There is no store for paths like",
-        "'s3a://bucket/orders'",
+        "There is no store for paths that begin with",
+        "'s3a://'",
         "Give a directory",
     ),
     "a stream in the memory of another process": Mistake(

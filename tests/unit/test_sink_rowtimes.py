@@ -53,6 +53,17 @@ def test_another_column_is_promoted_to_rowtime():
         sink.sendRows(pa.table({"ticker": ["f"]}))
 
 
+def test_rows_without_a_promoted_column_do_not_get_the_time_now():
+    """Also where it was added to the stream, so that rows may leave it out."""
+    path = new_stream("rowtime TIMESTAMP NOT NULL, ticker STRING")
+    rt.alterStream(path, add="created_at TIMESTAMP")
+    sink = new_sink(path, rowtime="created_at")
+    for call in (lambda: sink.sendRow({"ticker": "a"}), lambda: sink.sendRows(pa.table({"ticker": ["a"]}))):
+        with pytest.raises(rt.SchemaMismatchError, match="rowtime"):
+            call()
+    assert sink.getRowtimeBound() is None
+
+
 @pytest.mark.parametrize("column", ["rowtime", "nothing"])
 def test_promoting_needs_another_column(path, column):
     with pytest.raises(rt.InvalidOptionError, match=column):

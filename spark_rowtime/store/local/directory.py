@@ -163,6 +163,8 @@ def require_stream(place: Path) -> None:
         (place / CATALOG).stat()
     except (FileNotFoundError, NotADirectoryError):
         raise _not_found(place) from None
+    except OSError as error:
+        raise storage_error(error, str(place)) from error
 
 
 def _not_found(place: Path) -> StreamNotFoundError:
@@ -209,11 +211,14 @@ def _used_by_exist_ok(place: Path) -> str:
 def list_local(folder: str) -> list[str]:
     """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
     place = Path(folder).absolute()
-    if not place.is_dir():
-        raise StreamNotFoundError(
-            f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
-        )
-    return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]
+    try:
+        if place.is_dir():
+            return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]
+    except OSError as error:
+        raise storage_error(error, str(place)) from error
+    raise StreamNotFoundError(
+        f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
+    )
 
 
 def _is_stray(entry: Path) -> bool:

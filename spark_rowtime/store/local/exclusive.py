@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import InvalidOptionError, StreamBusyError
+from spark_rowtime.store.admission import require_unused
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
@@ -38,17 +39,21 @@ def _remove_empty_log(moved: Path) -> None:
         log.unlink()
 
 
-def delete_local(path: str, force: bool) -> None:
-    """Deletes a stream. Unless ``force``, raises StreamBusyError while somebody has it open."""
+def delete_local(path: str, seq: int | None) -> None:
+    """Deletes a stream. Unless ``seq`` is None, raises StreamBusyError while somebody has it open.
+
+    ``seq``: see ``delete_store``.
+    """
     source = Path(path).absolute()
     require_stream(source)
     _require_no_link(source, "deleted", "Delete that one, then the link.")
     with _errors(source):
         gone = stray(source, "deleting")
-        if force:
+        if seq is None:
             source.rename(gone)
         else:
-            with only_user(source):
+            with only_user(source) as last:
+                require_unused(path, seq, last)
                 source.rename(gone)
         sync(source.parent)
         shutil.rmtree(gone)
@@ -65,8 +70,10 @@ def _require_no_link(source: Path, done: str, instead: str) -> None:
 
 
 @contextmanager
-def only_user(source: Path) -> Iterator[None]:
-    """Keeps everybody else from opening the stream. Raises StreamBusyError if somebody has it open.
+def only_user(source: Path) -> Iterator[int]:
+    """Keeps everybody else from opening the stream, and yields the seq of its last event.
+
+    Raises StreamBusyError if somebody has it open.
 
     Each connection to a catalog in WAL mode holds a shared lock on the file, which an exclusive one excludes. SQLite
     does not touch the files at the old path once the catalog has been moved.
@@ -85,7 +92,7 @@ def only_user(source: Path) -> Iterator[None]:
                 ) from None
             raise
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        yield
+        yield int(db.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
 
 
 @contextmanager

@@ -220,13 +220,14 @@ class LocalStore(LedgerStore):
             if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
                 raise staged_gone(self.path)
 
-    def alter(self, add: pa.Schema) -> None:
+    def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         with self._transaction():
-            self._catalog.set_schema(altered(self._catalog.meta()[1], add, self.path))
-
-    def change(self, change: Change) -> None:
-        with self._transaction():
-            self._catalog.set_settings(change(self._catalog.meta()[2]))
+            _, schema, settings = self._catalog.meta()
+            if add is not None:
+                self._catalog.set_schema(altered(schema, add, self.path))
+            if change is not None:
+                self._catalog.set_settings(change(settings))
+            self._ledger(self._page()).expect(expected)
 
     def head(self) -> Head:
         with self._guard:

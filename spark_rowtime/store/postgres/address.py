@@ -86,8 +86,11 @@ def database_address(path: str) -> Address:
 
 def _require_no_secret(path: str) -> None:
     rest = path.removeprefix(SCHEME)
-    user, at, hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")
-    if not all(map(_HOST.fullmatch, hosts.split(","))):  # a part of a password that has a slash may stand for the port
+    server, *more = re.split(r"[/?]", rest, maxsplit=1)
+    user, at, hosts = server.rpartition("@")
+    password = "@" in re.split(r"[/?]", "".join(more), maxsplit=1)[0]
+    # A part of a password that has a slash may stand for the port, and the rest of it for the database or an option.
+    if password or not all(map(_HOST.fullmatch, hosts.split(","))):
         raise InvalidOptionError(
             f"This is no path of a database: its host must be NAME or NAME:PORT. Write {_EXAMPLE}; never put a "
             "password into a path.",

@@ -16,6 +16,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
+from spark_rowtime.store.admission import require_unused
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
@@ -100,6 +101,7 @@ def insert_stream(
 
     Raises StreamExistsError if there is a stream at that path.
     """
+    require_encoding(cursor, where)
     given = () if number is None else (number,)
     values = (schema.serialize().to_pybytes(), settings_text(settings), json.dumps(dict(ancestors)))
     try:
@@ -111,6 +113,17 @@ def insert_stream(
     cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
     cursor.execute("INSERT INTO rowtime.gates VALUES (%s)", row)
     return int(row[0])
+
+
+def require_encoding(cursor: psycopg.Cursor[Any], where: Address) -> None:
+    """Raises InvalidOptionError if the database has bytes for characters: some names would have controls in them."""
+    found = cursor.execute("SELECT getdatabaseencoding()").fetchone()
+    if found == ("SQL_ASCII",):
+        raise InvalidOptionError(
+            f"The database of {where.path} has the encoding SQL_ASCII, which knows no characters but those of ASCII. "
+            "Create one with ENCODING 'UTF8' for its streams.",
+            path=where.path,
+        )
 
 
 def _expect(
@@ -245,8 +258,11 @@ def _require_same_database(where: Address, target: Address) -> None:
         )
 
 
-def delete_postgres(path: str) -> None:
-    """Deletes a stream with all its rows, but leaves objects that belong to another database."""
+def delete_postgres(path: str, seq: int | None) -> None:
+    """Deletes a stream with all its rows, but leaves objects that belong to another database.
+
+    ``seq``: see ``delete_store``.
+    """
     where = address(path)
     with open_postgres(path) as store:
         objects = store.objects
@@ -254,6 +270,8 @@ def delete_postgres(path: str) -> None:
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
+        (last,) = cursor.execute("SELECT seq FROM rowtime.heads WHERE stream = %s", (stream,)).fetchone() or (0,)
+        require_unused(path, seq, last)
         for table, column in (("streams", "id"), *((name, "stream") for name in tables.HISTORY)):
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
 

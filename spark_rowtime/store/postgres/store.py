@@ -347,24 +347,22 @@ class PostgresStore(LedgerStore):
         ahead = Ahead(contents.of_rows(one.rows for one in rejected))
         self._decide(lambda ledger: ledger.reject(producer, number, rejected, digest), producer, ahead=ahead)
 
-    def alter(self, add: pa.Schema) -> None:
+    def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         made: list[bytes] = []
 
         def run(transaction: Transaction, found: list[list[tuple[Any, ...]]]) -> None:
-            before = found[0][0][0]
-            if before in made:  # an attempt that was cut off has landed
-                return
-            made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
-            transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
+            *answers, ((before, settings, *_),) = found
+            if add is not None and before not in made:  # where an attempt that was cut off has not landed
+                made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
+                transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
+            if change is not None:
+                text = settings_text(change(settings_of(settings)))
+                transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", text, self._id)
+            page = PostgresPage(transaction, self.path, self.schema, self.settings, expected, answers)
+            self._ledger(page).expect(expected)
+            page.end()
 
-        self._transact(run, (snapshot.ABOUT, (self._id,)))
-
-    def change(self, change: Change) -> None:
-        def run(transaction: Transaction, found: list[list[tuple[Any, ...]]]) -> None:
-            settings = settings_text(change(settings_of(found[0][0][1])))
-            transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", settings, self._id)
-
-        self._transact(run, (snapshot.ABOUT, (self._id,)))
+        self._transact(run, *questions(self._id, expected), (snapshot.ABOUT, (self._id,)))
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]

@@ -163,13 +163,14 @@ final class AutoWatermark {
   /**
    * In a union with a stream that has no watermark, the automatic one would make that stream's rows late
    * by a bound that says nothing about them. So it is removed, and Spark asks for the user's
-   * withWatermark, unless option punctuate says that the bound holds for the others, too.
+   * withWatermark, unless option punctuate says that the bound holds for the others, too. It stays below an operator
+   * that keeps rows by it: what keeps rows by the union is refused then ({@link RefuseUnknownTimes}).
    */
   static LogicalPlan notWithOrdinary(Union union) {
     List<LogicalPlan> children = Scala.list(union.children());
     boolean mixed =
         union.resolved() && children.stream().anyMatch(c -> c.isStreaming() && !isMarkedAs(children, c));
-    if (!mixed || children.stream().noneMatch(AutoWatermark::isSilent)) {
+    if (!mixed || children.stream().noneMatch(AutoWatermark::canLose)) {
       return union;
     }
     LOG.warn(
@@ -177,7 +178,7 @@ final class AutoWatermark {
             + " does not hold for the rows of the other input. Call withWatermark(\"rowtime\", <delay>) on the union"
             + " (the weaker of bound and data then counts), or set option punctuate=true on the"
             + " rowtime stream if its bound also holds for the other input.");
-    return with(union, children.stream().map(c -> isSilent(c) ? without(c) : c).toList());
+    return with(union, children.stream().map(c -> canLose(c) ? without(c) : c).toList());
   }
 
   /** Whether a child has Spark's mark in each column in which another has it. */
@@ -188,8 +189,9 @@ final class AutoWatermark {
                 || children.stream().noneMatch(c -> Rowtime.isWatermarked(c.output().apply(i))));
   }
 
-  private static boolean isSilent(LogicalPlan plan) {
+  private static boolean canLose(LogicalPlan plan) {
     return isIn(plan)
+        && !plan.exists(StatefulNodes::keepsRows)
         && !plan.exists(node -> node instanceof StreamingRelationV2 r
             && r.extraOptions().getBoolean("punctuate", false));
   }

@@ -52,7 +52,8 @@ final class RefuseUnknownTimes {
   }
 
   /**
-   * The columns by which a node may keep rows, or drop late ones. An aggregation sees only its groups. If there is a
+   * The columns by which a node may keep rows, or drop late ones. An aggregation sees only its groups: what
+   * is computed of a time is no time. If there is a
    * watermark, a deduplication or a join drops rows by any marked column, also by one that is no key and in no
    * condition.
    */
@@ -60,7 +61,7 @@ final class RefuseUnknownTimes {
     if (!StatefulNodes.keepsRows(node)) {
       return Stream.of();
     } else if (node instanceof Aggregate aggregate) {
-      return Scala.list(aggregate.groupingExpressions()).stream().flatMap(RefuseUnknownTimes::withReferences);
+      return Scala.list(aggregate.groupingExpressions()).stream();
     } else if (node instanceof Deduplicate deduplicate && !hasWatermark(node)) {
       return Scala.list(deduplicate.keys()).stream();
     } else if (node instanceof Join join && !hasWatermark(node)) {

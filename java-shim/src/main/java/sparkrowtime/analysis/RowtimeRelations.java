@@ -65,7 +65,7 @@ public final class RowtimeRelations extends Rule<LogicalPlan> {
         GroupedTimes.isAwaited(plan)
             ? bounded
             : bounded.resolveOperatorsUp(Scala.rewriting(RowtimeRelations::grouped));
-    return grouped == bounded ? bounded : Marks.refreshed(grouped);
+    return grouped == plan ? plan : Marks.refreshed(grouped);
   }
 
   private static LogicalPlan grouped(LogicalPlan node) {
