@@ -140,14 +140,14 @@ def _of_long() -> list[Job]:
 
 
 def _of_night() -> list[Job]:
-    """What has the mark ``night``, and what `make test-long` runs on some Sparks, Pythons and Javas alone."""
-    tests = Job("night", "night", [*_pytest(SELECTED["night"]), *_with_mark("night")], **_faster())
+    """The jobs of TESTS, and what `make test-long` runs on some Sparks, Pythons and Javas alone."""
+    tests = [_job("night", name) for name in TESTS]
     programs = Job("night", "programs", [*_pytest("long"), PROGRAMS], ROWTIME_PROGRAMS="1", **_faster())
     asked = Job("night", "asked", [*_pytest("not night"), *asking()], **ASKED, **_faster())
     sparks = [_smoke("night", version) for version in SPARKS]
     newest = [_tables("night", name, version, "night") for name, version in TABLES.items()]
     oldest = [_tables("night", name, OLDEST, *FEW_OF_TABLES) for name in TABLES]
-    return [programs, asked, tests, *sparks, *newest, *oldest]
+    return [programs, asked, *tests, *sparks, *newest, *oldest]
 
 
 def asking() -> list[str]:

@@ -5,7 +5,8 @@
   is a promise of its own, the mark ``each`` keeps all of them short.
 
 Those with the mark ``night`` are left to `make test-night`: they take a minute or more of two cores, and what they
-show a shorter test shows with fewer kills, fewer versions or smaller sizes.
+show a shorter test shows with fewer kills, fewer versions or smaller sizes. So are, in WITH_QUERIES, of the long cases
+of a test those after the first LONG_CASES.
 
 So a new test is short by itself, in the job of its folder. A test with the mark ``search`` tries cases at random: it is
 short, and `make test-long` runs it again with its whole budget.
@@ -17,17 +18,22 @@ import pytest
 
 WITH_QUERIES = ("cluster", "conformance", "crash", "kafka", "spark", "tables")
 """Folders whose tests start queries, brokers or processes."""
+LONG_CASES = 2
 
 
 def mark_long(items: list[pytest.Item]) -> None:
-    """Gives the mark ``long`` to the cases that are long by the rule."""
-    cases: Counter[str] = Counter()
-    for item in items:
+    """Gives the marks ``long`` and ``night`` to the cases that have them by the rule."""
+    short, long = Counter[str](), Counter[str]()
+    for item in filter(_has_long_cases, items):
         test = item.nodeid.partition("[")[0]
         if not item.get_closest_marker("long"):
-            cases[test] += 1
-        if cases[test] > 1 and _has_long_cases(item):
+            short[test] += 1
+            if short[test] == 1:
+                continue
             item.add_marker(pytest.mark.long)
+        long[test] += 1
+        if long[test] > LONG_CASES:
+            item.add_marker(pytest.mark.night)
 
 
 def _has_long_cases(item: pytest.Item) -> bool:

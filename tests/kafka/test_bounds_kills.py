@@ -81,7 +81,7 @@ def check_floors(store: Store, topic: str, found: list[tuple[int, int, str]], re
     assert told > 30, "the bounds count somewhere"
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_broker_that_is_killed_holds_the_bounds_until_it_is_back(
     kafka: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_killed_broker_comes_back_with_its_messages(kafka: Any, spark: Any, tmp_path: Path) -> None:
     topic = kafka.topic()
     kafka.send(topic, [{"value": f"{n}", "partition": n % 3} for n in range(30)])

@@ -273,7 +273,7 @@ def test_a_feed_that_is_killed_sends_each_dead_letter_at_least_once(kafka: Any, 
         eventually(lambda: len({one.value for one in messages(kafka.bootstrap, letters, 1)[0]}), 1000)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_partition_far_ahead_waits_for_the_one_that_is_behind(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,7 +116,7 @@ def test_what_there_is_closes_what_it_can(job: Job) -> None:
     assert run() == [hour(10, 3)]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_partition_where_nothing_comes_holds_no_window_open(job: Job) -> None:
     """Nor does the last window wait for a message after it. The rows are of this hour two days ago."""
     day = datetime.now(UTC) - timedelta(days=2)
@@ -125,7 +125,7 @@ def test_a_partition_where_nothing_comes_holds_no_window_open(job: Job) -> None:
         wait_for(lambda: [count for _, count in closed(query)] == [1], "the hour")
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_two_queries_share_the_bounds(job: Job) -> None:
     """Each hosts a watch; they share the partitions. One that ends leaves them to the other."""
     job.put(0, "09:10", "10:05")
@@ -221,7 +221,7 @@ def test_a_query_fails_with_its_watch(job: Job) -> None:
     assert "Give each of the two a stream of its own" in said
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
 @pytest.mark.parametrize("session", ["classic", "connect"])
 def test_the_spark_that_is_there_hosts_a_watch(kafka: Any, spark_kafka_jars: str, tmp_path: Path, session: str) -> None:

@@ -54,7 +54,7 @@ def test_a_feed_reads_on_from_the_new_leaders(two_brokers: Any, tmp_path: Path, 
     assert rt.describeStream(path).rejected == 0
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_bounds_beside_go_on_with_the_new_leaders(
     two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]
 ) -> None:
@@ -98,7 +98,7 @@ def test_a_query_beside_reads_on_from_the_new_leaders(spark: Any, two_brokers: A
     assert [row[3] for row in topic_bounds.rejected] == ["late"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_drain_goes_on_with_the_new_leaders(two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """The leader may also be that of the transactions and of the positions."""
     line = tally("kill -9 of the leader of partitions under a drain")

@@ -99,7 +99,7 @@ def test_a_topic_with_a_name_goes_on_and_another_comes_and_goes(named: tuple[Nam
         assert ran(query) == [("13:00", "shops")], "the one that was removed holds nothing back"
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_the_first_rows_of_a_topic_that_comes_are_late_where_the_query_has_passed_them(
     named: tuple[Named, Named], tmp_path: Path
 ) -> None:

@@ -73,7 +73,7 @@ def test_a_drain_into_a_topic_killed_at_random_moments(kafka: Any, tmp_path: Pat
     pipeline.end(line)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_broker_that_is_killed_under_a_drain_at_random_moments(kafka: Any, tmp_path: Path) -> None:
     """The drain goes on when the broker is back, or it has ended with an error and another one goes on."""
     pipeline, line = Pipeline(kafka, tmp_path), FAULTS.setdefault("kill -9 of Kafka's broker under a drain", Tally())

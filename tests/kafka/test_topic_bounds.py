@@ -72,7 +72,7 @@ def test_a_late_row_is_counted_and_kept_once_though_its_batch_runs_twice(
     assert rt.describeStream(topic_bounds.bounds).rejected == 3
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(
     topic_bounds: TopicBounds, tmp_path: Path
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_batch_runs_again_with_what_it_got_after_its_cuts_were_folded(
     assert query.batches.items() >= rows.items()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_an_older_checkpoint_behind_folded_cuts_ends_the_query(topic_bounds: TopicBounds, tmp_path: Path) -> None:
     """Its batches would get weaker bounds than they had: rows would not be late any more, windows come out twice."""
     query = Observed(hourly(topic_bounds.rows()), tmp_path)
@@ -162,7 +162,7 @@ def test_an_older_checkpoint_is_refused_where_its_late_rows_would_be_lost(
         assert [row[3] for row in topic_bounds.rejected] == ["one", "two", "three"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("crashed", [False, True])
 def test_a_query_that_is_not_registered_ends_where_a_fold_has_weakened_its_bounds(
     topic_bounds: TopicBounds, tmp_path: Path, crashed: bool
@@ -327,7 +327,7 @@ def test_two_topics_of_two_producers(spark: Any, kafka: Any, tmp_path: Path) -> 
         assert query.watermark == "14:00", "only the first one counts"
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_topics_joined_on_time_each_with_its_own_bounds(spark: Any, kafka: Any, tmp_path: Path) -> None:
     (tmp_path / "left").mkdir()
     (tmp_path / "right").mkdir()

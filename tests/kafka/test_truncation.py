@@ -34,6 +34,7 @@ def truncated(kafka: Any, folder: Path, others: int) -> str:
     return topic
 
 
+@pytest.mark.night
 @pytest.mark.parametrize("others", [3, 8])
 def test_a_partition_that_was_truncated_while_no_feed_ran_and_has_grown(
     kafka: Any, tmp_path: Path, others: int, caplog: pytest.LogCaptureFixture

@@ -106,7 +106,7 @@ def test_a_watch_that_ends_has_what_the_delay_promises(kafka: Any, tmp_path: Pat
     assert past(str(path), began - timedelta(hours=1)) == {f"{topic}-0", f"{topic}-1"}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_watch_that_ends_waits_for_the_partitions_of_other_hosts(kafka: Any, tmp_path: Path) -> None:
     """The other one commits now and then only. So a query with AvailableNow closes what the topic allows."""
     topic, path = kafka.topic(partitions=1), str(tmp_path / "bounds")

@@ -87,6 +87,7 @@ def test_a_life_is_admitted() -> None:
     assert admitted([stream.trace]) == [True]
 
 
+@pytest.mark.night
 def test_a_broken_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {mutant: lives(mutant, monkeypatch) for mutant in MUTANTS}
     assert all(right.steps != wrong.steps for right, wrong in found.values())
@@ -105,7 +106,7 @@ def lives(mutant: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Trace, Trace]:
     return right.trace, wrong.trace
 
 
-@pytest.mark.parametrize("kind", ["local", "postgres"])
+@pytest.mark.parametrize("kind", ["local", pytest.param("postgres", marks=pytest.mark.night)])
 def test_random_lives_are_admitted(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     traces = []
     for seed in range(2):
@@ -120,6 +121,7 @@ def test_random_lives_are_admitted(kind: str, request: pytest.FixtureRequest, tm
     assert admitted(traces) == [True] * len(traces)
 
 
+@pytest.mark.night
 def test_logs_of_killed_writers_are_admitted(tmp_path: Path) -> None:
     """Three writers, of which one after the other gets kill -9 at a random moment."""
     path = str(tmp_path / "s")

@@ -101,7 +101,7 @@ def test_without_maven_what_needs_it_is_skipped(tmp_path: Path, monkeypatch: pyt
         or_skip(lambda: build._fetched("4.2.0"))
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.smoke
 @pytest.mark.timeout(600)  # Maven may take half of it
 def test_a_jar_has_the_same_bytes_whoever_brings_the_classes(tmp_path: Path) -> None:

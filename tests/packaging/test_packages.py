@@ -30,7 +30,7 @@ print("closed:", spark.table("hours").count())
 """
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.usefixtures("dist")
 def test_the_jar_from_a_repository_closes_the_last_window(tmp_path: Path) -> None:
     repository = tmp_path / "maven"

@@ -74,6 +74,7 @@ def platforms(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     shutil.rmtree(folder)
 
 
+@pytest.mark.night
 def test_the_readme_runs_under_each_spark_and_the_query_goes_on_under_the_next(
     platforms: dict[str, Environment], tmp_path: Path
 ) -> None:

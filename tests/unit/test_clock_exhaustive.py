@@ -83,7 +83,7 @@ def steps(clock: StreamClock, last: int) -> Iterator[tuple[Event, int]]:
         (3, {}),
         pytest.param(3, {"bounds_before_rows": False}, marks=pytest.mark.long),
         pytest.param(3, {"max_lag": 1}, marks=pytest.mark.long),
-        pytest.param(4, {}, marks=pytest.mark.long),
+        pytest.param(4, {}, marks=pytest.mark.night),
     ],
     ids=str,
 )

@@ -15,7 +15,7 @@ import pytest
 from tests.selection import WITH_QUERIES, mark_long
 
 ROOT = Path(__file__).parents[2]
-NIGHT = "pytest" + ".mark.night"
+CASES = ("f[a]", "f[b]", "f[c]", "f[d]")
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,8 @@ def test_every_test_is_in_one_of_the_three_and_only_searches_are_in_two(runner: 
 
 
 def test_every_test_for_the_night_is_in_a_job_of_it(runner: dict[str, Any]) -> None:
-    """Those of tables are in a job with the Spark that has them."""
-    [night] = [job for job in runner["jobs"]("night") if job.name == "night"]
-    marked = {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.py") if NIGHT in file.read_text()}
-    assert {name for name in night._command if name.startswith("tests/")} == {
-        name for name in marked if not name.startswith("tests/lakehouse/")
-    }
+    night = {job.name for job in runner["jobs"]("night") if job._command[4] == "night"}
+    assert night >= {job.name for job in runner["jobs"]("long") if job._command[4] == runner["SELECTED"]["long"]}
 
 
 def test_folders_with_queries_are_there() -> None:
@@ -57,19 +53,24 @@ def test_folders_with_queries_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "marked", "short"),
+    ("folder", "marked", "short", "night"),
     [
-        ("spark", {}, ["f[a]", "g"]),
-        ("unit", {}, ["f[a]", "f[b]", "f[c]", "g"]),
-        ("spark", {"f[a]": "long"}, ["f[b]", "g"]),
-        ("spark", {"f[a]": "each", "f[b]": "each", "f[c]": "each"}, ["f[a]", "f[b]", "f[c]", "g"]),
-        ("spark", {"g": "long"}, ["f[a]"]),
+        ("spark", {}, ["f[a]", "g"], ["f[d]"]),
+        ("unit", {}, ["f[a]", "f[b]", "f[c]", "f[d]", "g"], []),
+        ("spark", {"f[a]": "long"}, ["f[b]", "g"], ["f[d]"]),
+        ("spark", dict.fromkeys(CASES, "each"), [*CASES, "g"], []),
+        ("spark", {"g": "long"}, ["f[a]"], ["f[d]"]),
+        ("spark", dict.fromkeys(CASES, "long"), ["g"], ["f[c]", "f[d]"]),
+        ("unit", dict.fromkeys(CASES, "long"), ["g"], []),
     ],
 )
-def test_of_many_cases_with_queries_the_first_is_short(folder: str, marked: dict[str, str], short: list[str]) -> None:
-    tests = [Item(folder, name, marked.get(name)) for name in ("f[a]", "f[b]", "f[c]", "g")]
+def test_of_many_cases_with_queries_the_first_is_short_and_the_next_two_are_long(
+    folder: str, marked: dict[str, str], short: list[str], night: list[str]
+) -> None:
+    tests = [Item(folder, name, marked.get(name)) for name in (*CASES, "g")]
     mark_long(tests)  # type: ignore[arg-type]
     assert [test.nodeid.rpartition(":")[2] for test in tests if "long" not in test.marks] == short
+    assert [test.nodeid.rpartition(":")[2] for test in tests if "night" in test.marks] == night
 
 
 class Item:
