@@ -51,7 +51,7 @@ def promised(path: str, last_row: int) -> Callable[[], Any]:
     return lambda: rt.describeStream(path).bound == rt.RowtimeBound(f"2006-09-11T10:0{last_row}:{len(SECRET)}Z")
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_two_producers_with_arguments_are_killed_and_go_on(spark: SparkSession, tmp_path: Path) -> None:
     path, out, checkpoint = (str(tmp_path / name) for name in ("s.rowtime", "out.rowtime", "checkpoint"))
     frame = hosted(spark, path, password=SECRET, lastRow=2)

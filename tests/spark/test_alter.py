@@ -60,7 +60,7 @@ def test_a_query_keeps_its_schema_until_it_starts_again(pipe: Pipe, path: str, t
     assert read(pipe).where("s.a IS NULL AND coupon IS NULL AND s IS NULL").count() == 3
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_query_with_state_goes_on_with_the_new_column(pipe: Pipe, path: str) -> None:
     """The state of a window does not contain the source's columns, unless the query uses them."""
 
@@ -104,7 +104,7 @@ def test_state_that_has_every_column_is_refused_by_spark(pipe: Pipe, path: str, 
         assert same.step() == [("10:30", "c")]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("native", ["true", "false"])
 def test_a_sink_writes_null_until_its_query_has_the_column(pipe: Pipe, path: str, native: str) -> None:
     pipe.spark.conf.set(NATIVE_WRITE, native)

@@ -90,7 +90,7 @@ def by_the_operator(pipe: Pipe, form: str) -> dict[int, int | None]:
     return {values["n"]: values["m"] for values in asofJoin(both[0], other, by=by, how=how).collect()}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_window_above_closes_with_the_bound_at_its_end(pair: Pipe) -> None:
     pair.spark.sql(JOIN.format(how="LEFT")).createOrReplaceTempView("rated")
     hours = "SELECT window.end AS rowtime, count(rate) AS n FROM rated GROUP BY window(rowtime, '1 hour')"
@@ -196,7 +196,7 @@ def test_without_rocksdb_it_is_refused(pair: Pipe) -> None:
     refused_by(pair, frame, "make it again")
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("in_sql", [True, False])
 def test_rows_in_the_state_keep_their_columns_in_a_changed_query(pipe: Pipe, in_sql: bool) -> None:
     """Its columns are in another order, or there is one that the rows in the state do not have."""

@@ -32,7 +32,7 @@ def copied(pipe: Pipe, name: str) -> None:
     shutil.copytree(pipe.folder / "checkpoint", pipe.folder / name)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_two_queries_into_one_stream_are_two_producers(pipe: Pipe, source) -> None:
     """Its bound is the weaker of both, each row is there once, and each goes on from its own checkpoint."""
     pipe.create("out", "x INT")

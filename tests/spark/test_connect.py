@@ -49,6 +49,7 @@ def test_a_server_without_the_jar_closes_windows_by_markers(tmp_path: Path) -> N
     assert [query for query, part in REFUSED.items() if part not in marked["refused"][query]] == []
 
 
+@pytest.mark.night
 def test_operators_and_an_asof_join_in_sql(tmp_path: Path) -> None:
     columns = {"orders": "ticker STRING, n INT", "rates": "ticker STRING, rate DOUBLE", "prices": PRICES}
     rows: dict[str, list[Any]] = {

@@ -135,7 +135,7 @@ def test_a_join_frees_its_rows_and_is_complete_when_both_streams_are(pipe: Pipe)
     assert pipe.bound == rt.RowtimeBound.END
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_sessions_and_rows_that_wait_for_others_come_out(pipe: Pipe, tmp_path: Path) -> None:
     path = pipe.create("source", "k STRING, n INT")
     rows = pipe.read("source")

@@ -69,7 +69,7 @@ def test_sources_are_known_by_name_when_they_change_places(query: Evolving) -> N
     assert [line.partition(":")[0] for line in offsets] == ["a", "b"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.smoke
 def test_a_source_is_added_where_its_rows_are_not_late(query: Evolving) -> None:
     query.send(10)
@@ -85,7 +85,7 @@ def test_a_source_is_added_where_its_rows_are_not_late(query: Evolving) -> None:
     assert query.run("cab") == [("12:00", name) for name in "abc"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_the_new_source_may_start_where_its_own_bound_is(query: Evolving) -> None:
     query.send(10)
     query.run("ab")

@@ -92,7 +92,7 @@ def test_every_type_is_the_same_whole_and_in_part(pipe: Pipe, order: str) -> Non
     every_type_in_part(pipe, order)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_every_type_of_a_stream_in_a_database(database_pipe: Pipe) -> None:
     """Its rows travel with the partitions, so tasks read them without a Python worker."""
     every_type_in_part(database_pipe, "rowtime")
@@ -236,7 +236,7 @@ def test_more_rows_of_a_database_than_a_plan_carries_are_read_by_python(
         assert native_plan(store, how, *ends, columns=2, parallelism=2) == {}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_reader_that_is_left_early_and_one_that_fails_give_their_memory_back(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT")
     with rt.openSink(path, maxTrainRows=100) as sink:

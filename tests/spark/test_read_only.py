@@ -28,7 +28,7 @@ spark.stop()
 """
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_query_of_a_user_who_may_only_read(shared: Path) -> None:
     path = str(shared / "s")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")

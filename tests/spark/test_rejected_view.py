@@ -108,7 +108,7 @@ def test_what_a_query_and_a_drain_reject(pipe: Pipe) -> None:
         log.frame.groupBy("rowtime").count().writeStream.format("noop").start()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_reader_that_falls_behind_what_is_kept(pipe: Pipe) -> None:
     path = pipe.create("s", "x INT", retainRejected=1000)
     log = Log(pipe, path)

@@ -194,7 +194,7 @@ def test_each_of_six_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> Non
         assert drained(reader)[-1][0] == f"{trial.hour}:00"
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
     for sink in (shop, desk):

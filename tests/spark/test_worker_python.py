@@ -44,7 +44,7 @@ def named(master: str) -> list[str | None]:
     return [*(os.environ.get(name) for name in VARIABLES), builder._options.pop(of_executors, None)]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize(("python", "place"), [(None, INSTALLED), (sys.executable, "pyspark.zip")])
 def test_a_worker_of_a_local_spark_imports_the_installed_pyspark(
     python: str | None, place: str | Path, tmp_path: Path, unset: None
