@@ -221,13 +221,25 @@ class _Host:
             if hasattr(feed, "runProducers"):
                 self._running = True
                 try:
-                    feed.runProducers(sinks)
+                    self._require_done(feed.runProducers(sinks))
                 finally:
                     self._released |= self._now_opened - set(sinks.producers)
             else:
                 sink = sinks.open(self._name)
                 self._running = True
-                feed.run(sink)
+                self._require_done(feed.run(sink))
+
+    def _require_done(self, returned: Any) -> None:
+        """Refuses what a method with a yield, or an async one, returns: it has done nothing."""
+        if not (inspect.isgenerator(returned) or inspect.isasyncgen(returned) or inspect.isawaitable(returned)):
+            return
+        if inspect.iscoroutine(returned) or inspect.isgenerator(returned):
+            returned.close()
+        raise InvalidOptionError(
+            f"Adapter {self._name}: its run has a yield, or is async, so the call has done nothing. It needs an "
+            "ordinary method that sends its rows to its sink; for asynchronous code, one that calls asyncio.run().",
+            adapter=self._name,
+        )
 
     def _opened(self, producer: str) -> None:
         self._now_opened.add(producer)

@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Sequence
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +36,6 @@ def require_adapter(found: type[Any], spec: str) -> None:
         raise InvalidOptionError(
             f"{spec!r} is not an adapter: the class has {' and '.join(lacks) or 'both run and runProducers'}. It needs "
             "schema, and either run(sink), for one producer, or runProducers(sinks), for several.",
-            spec=spec,
-        )
-    run = getattr(found, forms[0])
-    if iscoroutinefunction(run) or isgeneratorfunction(run) or isasyncgenfunction(run):
-        raise InvalidOptionError(
-            f"{spec!r} is not an adapter: {forms[0]} has a yield, or is async, so a call of it would do nothing. It "
-            "needs an ordinary method that sends its rows to its sink, for asynchronous code one that calls "
-            "asyncio.run().",
             spec=spec,
         )
 

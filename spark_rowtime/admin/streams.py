@@ -8,6 +8,7 @@ from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamBusyError
 from spark_rowtime.store import adopt_location, copy_store, delete_store, list_stores, open_store, rename_store
+from spark_rowtime.store.admission import use_of
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.settings import Change, StreamSettings
@@ -195,9 +196,11 @@ def deleteStream(path: str, *, force: bool = False) -> None:
         >>> rt.createStream("memory://docs-delete", "rowtime TIMESTAMP NOT NULL, ticker STRING")
         >>> rt.deleteStream("memory://docs-delete")
     """
-    found = None if to_flag(force, "force") else describeStream(path)
-    if found is not None:
-        users = _users(found)
+    before = None
+    if not to_flag(force, "force"):
+        with open_store(path) as store:
+            before = use_of(store)
+        users = _users(describeStream(path))
         if users:
             raise StreamBusyError(
                 f"{path} is still used: {'; '.join(users)}. Close or detach its producers, forget its readers "
@@ -205,7 +208,7 @@ def deleteStream(path: str, *, force: bool = False) -> None:
                 path=path,
                 users=users,
             )
-    delete_store(path, None if found is None else found.seq)
+    delete_store(path, before)
 
 
 def _users(info: StreamInfo) -> list[str]:

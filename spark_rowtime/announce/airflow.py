@@ -65,34 +65,30 @@ class AirflowAsset:
         self._call("POST", "/api/v2/assets/events", {"asset_id": self._id, "partition_key": period.key, "extra": extra})
 
     def _found(self) -> int:
-        """See ``_looked_up``."""
-        try:
-            return self._looked_up()
-        except (LookupError, TypeError, AttributeError, ValueError):
-            raise _no_airflow("GET /api/v2/assets") from None
-
-    def _looked_up(self) -> int:
         """The number of the asset; an asset that Airflow does not have may come with the next DAG that it reads."""
-        for asset in self._assets():
-            if self._asset in (asset["name"], asset["uri"]):
-                return int(asset["id"])
+        for number, names in self._assets():
+            if self._asset in names:
+                return number
         raise NotTakenError(
             f"Airflow has no active asset with the name or URI {self._asset!r}. Assets come from DAG files: one must "
             "name it, as an outlet or in its schedule",
             temporary=True,
         )
 
-    def _assets(self) -> Iterator[dict[str, Any]]:
-        """The assets whose name or URI is similar."""
+    def _assets(self) -> Iterator[tuple[int, tuple[str, str]]]:
+        """The numbers, names and URIs of the assets whose name or URI is similar."""
         pattern = "uri_pattern" if "://" in self._asset else "name_pattern"
         offset = 0
         while True:
             query = urlencode({pattern: self._asset, "limit": _PAGE, "offset": offset})
             page = self._call("GET", f"/api/v2/assets?{query}")
-            found = page["assets"]
+            try:
+                found = [(int(asset["id"]), (asset["name"], asset["uri"])) for asset in page["assets"]]
+                offset, last = offset + len(found), int(page["total_entries"])
+            except (LookupError, TypeError, ValueError):
+                raise _no_airflow("GET /api/v2/assets") from None
             yield from found
-            offset += len(found)
-            if not found or offset >= page["total_entries"]:
+            if not found or offset >= last:
                 return
 
     def _call(self, method: str, path: str, content: Any = None) -> dict[str, Any]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 16 << 20
 """How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
-_DECIMAL = r"^[^eE]{0,100}([eE][+-]?\d{1,3})?$"
-"""Texts of numbers that Arrow reads, or refuses."""
+_SHORT = "^[^eE]{1,39}$"
+"""Texts of numbers with a point that Arrow reads exactly, or refuses: see MOST_LOST_DIGITS."""
 csv.field_size_limit(2 * _BLOCK)  # else 128 KB; Arrow reads no row that is in more than two blocks
 
 
@@ -243,11 +243,13 @@ class CsvRows:
             return _cast(column, field.type)
         texts = pc.utf8_trim_whitespace(column)
         try:
-            if pc.all(pc.match_substring_regex(texts, _DECIMAL)).as_py() is not False:
+            if pc.all(pc.match_substring_regex(texts, _SHORT)).as_py() is not False:
                 return texts.cast(field.type)
-        except pa.ArrowInvalid:
-            pass
-        raise self._no_number(field, lambda text: to_decimal(text.strip(), field.type))
+            numbers = [None if text is None else to_decimal(text, field.type)[0].as_py() for text in texts.to_pylist()]
+            return pa.array(numbers, field.type)
+        except ValueError as error:
+            line = self._bad_number(field, lambda text: to_decimal(text.strip(), field.type))
+            raise self._no_number(field, line or str(error)) from None
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Reads the texts of times by the format."""
@@ -321,19 +323,18 @@ class CsvRows:
         return set()
 
     def _require_finite(self, field: pa.Field) -> None:
-        error = self._no_number(field, lambda text: require_finite(field.type, text))
-        if error.values["line"] is not None:
-            raise error
+        if line := self._bad_number(field, lambda text: require_finite(field.type, text)):
+            raise self._no_number(field, line)
 
-    def _no_number(self, field: pa.Field, read: Callable[[str], object]) -> SchemaMismatchError:
-        """The error for a number that ``read`` refuses, with its line, if there is one."""
-        line = self.bad_line(field.name, lambda text: text in self.nulls or read(text))
+    def _bad_number(self, field: pa.Field, read: Callable[[str], object]) -> str | None:
+        return self.bad_line(field.name, lambda text: text in self.nulls or read(text))
+
+    def _no_number(self, field: pa.Field, why: str) -> SchemaMismatchError:
         return SchemaMismatchError(
-            f"{self.file}: column {field.name!r}: {line}. Nothing was sent. Correct the number, or send to a "
+            f"{self.file}: column {field.name!r}: {why}. Nothing was sent. Correct the number, or send to a "
             "stream whose column is wider.",
             file=str(self.file),
             column=field.name,
-            line=line,
         )
 
     def _check_columns(self, have: list[str], stream: pa.Schema) -> None:

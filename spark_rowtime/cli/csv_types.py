@@ -1,5 +1,6 @@
 """Which types the columns of a CSV file have: the inferred ones, where these keep what each text says."""
 
+import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from math import inf
@@ -41,12 +42,17 @@ def unsure(inferred: Mapping[str, pa.DataType], rowtime: str) -> list[str]:
     return [name for name, kind in inferred.items() if name != rowtime and _candidates(kind)]
 
 
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
 def to_decimal(text: str, kind: pa.DataType) -> pa.Array:
     """The text as a DECIMAL; raises ValueError if it is none of this type."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError("it is not a number")
     try:
         return column([Decimal(text)], kind)
     except ArithmeticError:
-        raise ValueError("it is not a number") from None
+        raise ValueError("it is not a number that a DECIMAL holds") from None
 
 
 def keeps(kind: pa.DataType, texts: pa.Array) -> bool:

@@ -113,8 +113,8 @@ def _end_with_stdin(heard: threading.Event) -> None:
     """Waits in a separate thread until standard input ends, because the parent ended or wants this process to end.
 
     It then sends SIGTERM to the main thread, and ends the process by force if the adapter, or a thread that it has
-    started, does not end. A signal that arrives just before the main thread blocks does not wake it, so the signal is
-    sent repeatedly.
+    started, does not end, or what is done at exit takes longer than ``_GRACE_SECONDS``. A signal that arrives just
+    before the main thread blocks does not wake it, so the signal is sent repeatedly.
     """
     while os.read(0, 4096):
         pass

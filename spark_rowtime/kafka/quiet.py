@@ -2,12 +2,10 @@
 
 import time
 from collections.abc import Callable, Container, Iterable
-from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import KafkaUnavailableError
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.inquiry import Inquiry, in_background
@@ -116,10 +114,8 @@ class QuietPartitions:
     def _stamps(self, parts: list[Part]) -> dict[Part, Newest]:
         """The newest messages, if the brokers still stamp the topic: a producer's time says nothing of their clock."""
         found = self._topics.newest(parts)
-        with suppress(KafkaUnavailableError):
-            still = self._topics.with_append_time({part.topic for part in found})
-            return {part: newest for part, newest in found.items() if part.topic in still}
-        return {}
+        still = self._topics.surely_with_append_time({part.topic for part in found})
+        return {part: newest for part, newest in found.items() if part.topic in still}
 
     def _see(
         self, feed: PartitionReader, end: int, now: float, clock: int, guarded: Callable[[Part, Action], None]

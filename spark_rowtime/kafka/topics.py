@@ -40,6 +40,9 @@ class TopicState(NamedTuple):
         return tuple(Part(self.name, number) for number in range(self.partitions))
 
 
+_STAMPED_BY, _APPEND_TIME = "message.timestamp.type", "LogAppendTime"
+
+
 class Newest(NamedTuple):
     """A message, and its time in microseconds."""
 
@@ -126,7 +129,14 @@ class Topics:
 
     def with_append_time(self, names: Iterable[str]) -> list[str]:
         """Those of the topics whose messages the brokers stamp."""
-        return [name for name in names if self.setting(name, "message.timestamp.type") == "LogAppendTime"]
+        return [name for name in names if self.setting(name, _STAMPED_BY) == _APPEND_TIME]
+
+    def surely_with_append_time(self, names: Iterable[str]) -> set[str]:
+        """Those of the topics of which the brokers soon say so."""
+        kind = _admin().ConfigResource.Type.TOPIC
+        asked = {name: _admin().ConfigResource(kind, name) for name in names}
+        answers = self._admin.describe_configs(list(asked.values()), request_timeout=SOON_SECONDS) if asked else {}
+        return {name for name, one in asked.items() if _value(answers[one], _STAMPED_BY) == _APPEND_TIME}
 
     def _offsets(self, parts: Iterable[Part], which: str, **options: Any) -> dict[Part, int]:
         futures = self._asked(parts, which, self._seconds, **options)
@@ -181,3 +191,11 @@ def _is_no_name(error: Any) -> bool:
 
 def _has_code(error: Any, code: int) -> bool:
     return isinstance(error, library().KafkaException) and error.args[0].code() == code
+
+
+def _value(answer: Any, name: str) -> str | None:
+    """A setting of a topic; None if the brokers do not say it soon."""
+    try:
+        return str(answer.result(SOON_SECONDS + 1)[name].value)
+    except (library().KafkaException, TimeoutError):
+        return None

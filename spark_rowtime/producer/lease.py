@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from weakref import WeakKeyDictionary, WeakSet
 
 from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
@@ -16,6 +16,8 @@ from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 LOG = logging.getLogger("spark_rowtime")
 NAMED = 3
 """How many producers one log message names."""
+NEVER_MICROS = 1 << 62
+"""Longer than any time of the clock, in microseconds."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
 REJOINED = (
@@ -54,6 +56,8 @@ class Lease:
         self.micros, self.outbox, self._now, self.lock = micros, outbox, now, lock
         self._pause = None if micros is None else max(micros // 3, LEAST_RENEWAL_MICROS)
         self._renewed_at = self._attached_at = now()
+        self._pause_beside = None if micros is None else max(micros // 8, LEAST_RENEWAL_MICROS)
+        self._tried_beside_at = -NEVER_MICROS
         self._told_detached = False
         self.lives = False
         """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
@@ -116,7 +120,7 @@ class Lease:
     def renew_if_overdue(self) -> float | None:
         """Renews the lease if half of it has passed, with others of the store; returns the seconds until then.
 
-        None: the lease has ended. It waits for no call, and takes no sink's lock.
+        None: the lease has ended. It takes no sink's lock. What fails is tried again after an eighth of the lease.
         """
         if not self.alive:
             return None
@@ -138,7 +142,9 @@ class Lease:
     def micros_until_overdue(self) -> int:
         """The microseconds until the lease is renewed beside calls, as half of it has passed; 0: from now on."""
         assert self.micros is not None
-        return max(self._renewed_at + max(self.micros // 2, LEAST_RENEWAL_MICROS) - self._now(), 0)
+        assert self._pause_beside is not None
+        due = self._renewed_at + max(self.micros // 2, LEAST_RENEWAL_MICROS)
+        return max(max(due, self._tried_beside_at + self._pause_beside) - self._now(), 0)
 
     @property
     def alive(self) -> bool:
@@ -161,6 +167,10 @@ class Lease:
             self._told_detached = True
             LOG.warning(WAS_DETACHED, self.outbox.producer)
 
+    def tried_beside(self) -> None:
+        """Records an attempt to renew the lease beside calls."""
+        self._tried_beside_at = self._now()
+
     def tried(self) -> None:
         """Records an attempt to renew the lease. Whether the stream waits for the producer is found out by a call."""
         self._renewed_at = self._now()
@@ -173,30 +183,32 @@ _GROUPING = ForkLock()
 
 def _renew(leases: list[Lease], store: Store) -> None:
     """Renews leases in one transaction."""
-    with _noting_failure(leases):
+    try:
         for lease, result in zip(leases, store.renew_all(_held(leases)), strict=True):
             lease.note(result)
+    except RowtimeError as error:
+        _tell_failure(leases, error)
+        for lease in leases:
+            lease.tried()
 
 
 def _renew_beside(leases: list[Lease], store: Store) -> None:
     """Renews leases beside calls. That a producer was taken over, or the stream is complete, a call finds out."""
-    with _noting_failure(leases):
+    try:
         for lease, result in zip(leases, store.renew_beside(_held(leases)), strict=True):
             lease.tried()
             if result is True:
                 LOG.warning(REJOINED, lease.outbox.producer, "the stream's bound")
+    except Exception as error:  # noqa: BLE001  (nobody else would try it again)
+        _tell_failure(leases, error)
+    for lease in leases:
+        lease.tried_beside()
 
 
 def _held(leases: list[Lease]) -> list[tuple[str, int]]:
     return [lease.outbox.held for lease in leases]
 
 
-@contextmanager
-def _noting_failure(leases: list[Lease]) -> Iterator[None]:
-    try:
-        yield
-    except RowtimeError:
-        names = ", ".join(repr(name) for name, _ in _held(leases[:NAMED]))
-        LOG.warning(NOT_RENEWED, names, len(leases), exc_info=True)
-        for lease in leases:
-            lease.tried()
+def _tell_failure(leases: list[Lease], error: Exception) -> None:
+    names = ", ".join(repr(name) for name, _ in _held(leases[:NAMED]))
+    LOG.warning(NOT_RENEWED, names, len(leases), exc_info=error)

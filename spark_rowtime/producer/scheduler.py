@@ -49,7 +49,8 @@ class CommitScheduler:
         """Starts the renewals of the lease, if there is one."""
         self.lease.lives = True
         if self.lease.micros is not None:
-            self._wake_timers()
+            for timer in self._timers:
+                timer.wake()
 
     def pause(self) -> None:
         """Stops commits and renewals by the timer's thread until ``resume``."""
@@ -59,14 +60,15 @@ class CommitScheduler:
         """Goes on after ``pause``; otherwise it does nothing."""
         if self._paused:
             self._paused, self.lease.lives = False, True
-            with suppress(RuntimeError):  # the system has no more threads; the next call tries again
-                self._wake_timers()
+            for timer in self._timers:
+                with suppress(RuntimeError):  # the system has no more threads; the next call tries again
+                    timer.wake()
 
     def stop(self) -> None:
         """Ends commits and renewals by the timer's thread."""
         self.lease.lives = False
-        self.timer.stop()
-        self.lease.watch.stop()
+        for timer in self._timers:
+            timer.stop()
 
     @property
     def commits_later(self) -> bool:
@@ -148,10 +150,9 @@ class CommitScheduler:
         """Whether something waits for a commit that the scheduler makes."""
         return self._outbox.pending and self._outbox.checkpoint is None
 
-    def _wake_timers(self) -> None:
-        self.timer.wake()
-        if self.lease.micros is not None:
-            self.lease.watch.wake()
+    @property
+    def _timers(self) -> list[Timer]:
+        return [self.timer] if self.lease.micros is None else [self.timer, self.lease.watch]
 
     def _wake(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Timer: does what is due in a sink while no call is made. The sinks of a stream share one thread."""
+"""Timer: does what is due in a sink while no call is made. The sinks of a stream share a thread for each kind of it."""
 
 import logging
 import os
@@ -39,7 +39,7 @@ class Timer:
         return self._shared.thread
 
     def wake(self) -> None:
-        """Wakes the thread, since something may be due sooner than ``run_due`` last returned. Called under the lock."""
+        """Wakes the thread, since something may be due sooner than ``run_due`` last returned."""
         self._shared.wake(self)
 
     def stop(self) -> None:

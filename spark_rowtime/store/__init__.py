@@ -17,7 +17,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.admission import require_unused
+from spark_rowtime.store.admission import Use, require_unused, use_of
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from spark_rowtime.store.report import Report
 
 _POSTGRES = "postgresql://"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.:-]+:/+")
-"""How a URL begins. What follows may have a password, so no error shows it."""
+_URL = re.compile(r"^\s*[A-Za-z][A-Za-z0-9+.:-]+:/|://")
+"""What a URL has. What follows may have a password, so no error shows it."""
 
 
 def create_store(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
@@ -230,23 +230,23 @@ def rename_store(path: str, to: str) -> None:
     rename_local(_local(path), _local(to))
 
 
-def delete_store(path: str, seq: int | None) -> None:
-    """Deletes a stream. ``seq``: its last event; if there is a later one, it raises StreamBusyError. None: always."""
+def delete_store(path: str, before: Use | None) -> None:
+    """Deletes a stream. Raises StreamBusyError if it was used since ``before``; None: it is deleted in any case."""
     path = _text(path)
     if path.startswith("memory://"):
         with _NAMING:
             store = _memory(path)
             with store.state.changed:
-                require_unused(path, seq, store.head().seq)
+                require_unused(path, before, use_of(store))
                 store.move(None)
             del STREAMS[path]
         return
     if in_database(path):
-        _postgres().delete_postgres(path, seq)
+        _postgres().delete_postgres(path, before)
         return
     from spark_rowtime.store.local import delete_local  # noqa: PLC0415
 
-    delete_local(_local(path), seq)
+    delete_local(_local(path), before)
 
 
 def list_stores(folder: str) -> list[str]:
@@ -370,11 +370,11 @@ def without_file(path: str) -> str:
 
 def _local(path: str) -> str:
     local = without_file(path)
-    scheme = _SCHEME.match(path)
-    if local != path or scheme is None:
+    if local != path or not _URL.search(path):
         return local
     raise InvalidOptionError(
-        f"There is no store for paths that begin with {scheme[0]!r}. Give a directory, such as 'orders.rowtime', a "
-        "file:// URL of one, or postgresql://host:port/database/stream, as a text: a pathlib.Path leaves out a slash.",
+        f"There is no store for paths that begin with {path.partition(':/')[0] + ':/'!r}. Give a directory, such as "
+        "'orders.rowtime', a file:// URL of one, or postgresql://host:port/database/stream, as a text: a pathlib.Path "
+        "leaves out a slash.",
         option="path",
     )

@@ -122,14 +122,27 @@ def require_open(path: str, producer: str, floor: int | None) -> None:
         )
 
 
-def require_unused(path: str, seq: int | None, last: int) -> None:
-    """Raises StreamBusyError if the stream's ``last`` event is none that was looked at; ``seq`` None: nobody looked."""
-    if seq is not None and last > seq:
+class Use(NamedTuple):
+    """What changes when somebody begins to use a stream: the stream itself, its last event, its registered readers."""
+
+    stream: str
+    seq: int
+    readers: frozenset[str]
+
+
+def use_of(store: Store) -> Use:
+    """Returns what it is now."""
+    now = store.snapshot()
+    return Use(now.stream, now.head.seq, frozenset(reader.name for reader in now.readers))
+
+
+def require_unused(path: str, before: Use | None, now: Use) -> None:
+    """Raises StreamBusyError if somebody has used the stream since it was looked at; None: nobody has looked."""
+    if before not in (None, now):
         raise StreamBusyError(
-            f"{path} was used while it was about to be deleted: it has events after {seq}. Nothing was deleted. Look "
-            "who uses it (`rowtime describe`), and try again.",
+            f"{path} was used while it was about to be deleted: it has other events or readers than before. Nothing "
+            "was deleted. Look who uses it (`rowtime describe`), and try again.",
             path=path,
-            seq=last,
         )
 
 

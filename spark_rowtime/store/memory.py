@@ -294,11 +294,15 @@ class MemoryStore(LedgerStore):
     def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         with self.state.changed:
             self._require()
-            newest = STREAMS.get(self.path, self)
+            newest = self._newest()
             schema = newest.schema if add is None else altered(newest.schema, add, self.path)
             settings = newest.settings if change is None else change(newest.settings)
             self.expect(expected)
             STREAMS[self.path] = self._twin(self.path, schema, settings)
+
+    def _newest(self) -> "MemoryStore":
+        """Returns the object of this stream with what it was altered to."""
+        return STREAMS.get(self.path, self)
 
     def _twin(self, path: str, schema: pa.Schema, settings: StreamSettings) -> "MemoryStore":
         """Returns another object of this stream."""
@@ -309,17 +313,18 @@ class MemoryStore(LedgerStore):
     def copied(self, path: str) -> "MemoryStore":
         """Returns a copy of the stream as it is now."""
         with self.state.changed:
-            ancestors = {**self.ancestors, self.stream: self.head().seq}
-            copy = MemoryStore(path, self.schema, self.settings, ancestors, self.state.copied(path))
+            ancestors, newest = {**self.ancestors, self.stream: self.head().seq}, self._newest()
+            copy = MemoryStore(path, newest.schema, newest.settings, ancestors, self.state.copied(path))
             copy.now, copy.steady = self.now, self.steady
             return copy
 
     def move(self, path: str | None) -> "MemoryStore":
         """Gives the stream another path, or none if it is deleted. Objects that are open raise DataLostError then."""
         with self.state.changed:
+            newest = self._newest()
             self.state.place = path
             self.state.changed.notify_all()
-            return self._twin(path or "", self.schema, self.settings)
+            return self._twin(path or "", newest.schema, newest.settings)
 
     def _require(self) -> None:
         if self.state.place != self.path:

@@ -54,17 +54,9 @@ def _parts(text: str) -> Iterator[str]:
     yield from (word.partition("=")[2] for word in text.split() if "=" in word)
 
 
-def _upper(escape: re.Match[str]) -> str:
-    return escape[0].upper()
-
-
 def _forms(secret: str) -> Iterator[str]:
-    for written in {secret, secret.lower(), unquote(secret)}:  # urllib3 writes hosts in small letters
-        yield from (
-            written,
-            quote(written),
-            quote(written, safe=""),
-            html.escape(written),
-            _ESCAPE.sub(_upper, written),
-        )
+    plain = unquote(secret)
+    for written in (secret, secret.lower(), plain if len(plain) >= LEAST_CHARACTERS else secret):
+        yield from (written, quote(written), quote(written, safe=""), html.escape(written))
+        yield _ESCAPE.sub(lambda escape: escape[0].upper(), written)
         yield from (json.dumps(written, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))

@@ -8,7 +8,7 @@ type is allowed: FLOAT keeps the nearest number, times are cut to microseconds t
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -34,14 +34,19 @@ LARGEST_FLOAT = 3.4028235677973362e38
 """Numbers below this limit round to a finite FLOAT."""
 BEYOND_WHOLE = 1 << 64
 """No column of whole numbers holds this."""
-LEAST_EXPONENT = -1000
-"""Arrow ends the process for a Decimal with millions of digits behind the point."""
+MOST_LOST_DIGITS = 38
+"""A Decimal may have so many digits more behind the point than its column. Beyond that Arrow makes zeros of some, and
+ends the process for one with millions."""
 
 
 def column(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Converts the values into an Arrow array of ``kind``; raises one of MISFITS."""
     if not set(map(type, values)) <= _plain(kind):
         values = list(map(rule(kind), values))
+    elif pa.types.is_decimal(kind):
+        for value in values:
+            if type(value) is Decimal:
+                _require_scale(value, kind.scale)
     array = _doubles(values) if pa.types.is_float64(kind) else pa.array(values, kind)
     if pa.types.is_timestamp(kind):
         check_years(array)
@@ -83,7 +88,7 @@ def _plain(kind: pa.DataType) -> frozenset[type]:
     elif types.is_float64(kind):
         some |= {float, int}
     elif types.is_decimal(kind):
-        some.add(int)
+        some |= {Decimal, int}
     else:
         exact = {pa.bool_(): bool, pa.string(): str, pa.binary(): bytes, pa.date32(): date}
         some |= {exact[kind]} if kind in exact else set()
@@ -109,7 +114,7 @@ def _flat_rule(kind: pa.DataType) -> Rule:
         (types.is_integer, _whole),
         (types.is_float32, _float),
         (types.is_float64, _double),
-        (types.is_decimal, _decimal),
+        (types.is_decimal, partial(_decimal, scale=kind.scale if types.is_decimal(kind) else 0)),
         (types.is_string, _text),
         (types.is_binary, _bytes),
         (types.is_date, _date),
@@ -148,10 +153,15 @@ def _float(value: Any) -> float:
     return number
 
 
-def _decimal(value: Any) -> Decimal | int:
+def _require_scale(value: Decimal, scale: int) -> None:
+    exponent = value.as_tuple().exponent
+    if isinstance(exponent, int) and -exponent - scale > MOST_LOST_DIGITS:
+        raise ValueError("it has more digits behind the point than the column")
+
+
+def _decimal(value: Any, scale: int) -> Decimal | int:
     if isinstance(value, Decimal):
-        if value.is_finite() and value.as_tuple().exponent < LEAST_EXPONENT:  # type: ignore[operator]
-            raise ValueError("it has more digits behind the point than a DECIMAL")
+        _require_scale(value, scale)
         return value
     if type(value) is not bool and isinstance(value, Integral):
         return int(value)

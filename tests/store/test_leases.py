@@ -8,10 +8,12 @@ import pytest
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Receipt
+from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import SCHEMA, SECOND, NewStream, Opener, Writer, at, batch, place, read
 
@@ -152,7 +154,9 @@ def test_what_is_true_now_is_shown_without_writing(new_stream: NewStream) -> Non
 
 
 def busy(store: Store) -> AbstractContextManager[object]:
-    """What a commit that sends its rows keeps: in PostgreSQL the store's connection."""
+    """What a call that writes its rows keeps: in PostgreSQL the store's connection, in a directory its lock."""
+    if isinstance(store, LocalStore):
+        return store._guard
     connection = getattr(store, "_connection", None)
     return nullcontext() if connection is None else connection.lent()
 
@@ -228,6 +232,33 @@ def test_a_call_that_takes_longer_than_the_lease_keeps_it(
     assert read(other) == [20, 1, 2, 3, 4]
     assert machine.running == 120 * SECOND, "two trains and a commit"
     assert events(other, "feed") == ["joined", "sent", "sent"]
+    monkeypatch.undo()
+    sink.close()
+
+
+def test_a_renewal_that_fails_is_tried_again_before_the_lease_ends(
+    new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it fails with."""
+    monkeypatch.setattr(Timer, "wake", lambda _: None)
+    machine = Machine()
+    store = machine.opened(new_stream())
+    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
+    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, **steady)
+    renew, tries = store.renew_beside, []
+
+    def fails(producers: Any) -> Any:
+        tries.append(machine.running // SECOND)
+        if len(tries) < 3:
+            raise (StoreUnavailableError("away"), OSError("too many open files"))[len(tries) - 1]
+        return renew(producers)
+
+    monkeypatch.setattr(store, "renew_beside", fails)
+    for _ in range(40):
+        machine.passes(1)
+        renewed_beside(sink, nullcontext())
+        assert not store.expire()
+    assert tries == [15, 19, 23, 38]
     monkeypatch.undo()
     sink.close()
 

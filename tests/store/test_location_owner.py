@@ -105,10 +105,10 @@ def test_retention_of_a_clone_leaves_the_objects(original: Place, caplog: pytest
 def test_deleting_the_stream_of_a_clone_leaves_the_objects(original: Place, caplog: pytest.LogCaptureFixture) -> None:
     clone, before = original.clone(), original.files()
     with caplog.at_level(logging.WARNING):
-        delete_store(clone, force=True)
+        delete_store(clone, None)
     assert original.files() == before
     assert "belong to another database" in caplog.text
-    delete_store(original.path, force=True)
+    delete_store(original.path, None)
     assert original.files() == set()
 
 

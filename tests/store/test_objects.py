@@ -234,7 +234,7 @@ def test_a_shared_folder_that_is_not_mounted_takes_no_rows(postgres: PostgresSer
         (tmp_path / "away").rename(mount)
         writer.send(large(10), floor=20_000)
         assert read(store) == list(large(10))
-        delete_store(path, force=True)
+        delete_store(path, None)
         with pytest.raises(DataLostError, match="was deleted or renamed"):
             store.stage(batch(*large(10)))
 
@@ -244,7 +244,7 @@ def test_deleting_a_stream_removes_its_objects_alone(store: Store, path: str, lo
     with open_store(f"{path}-other") as other:
         Writer(other, "a").send(large(10), floor=20_000)
         Writer(store, "a").send(large(10), floor=20_000)
-        delete_store(path, force=True)
+        delete_store(path, None)
         assert (objects(store), len(objects(other)), read(other)) == ([], 1, list(large(10)))
 
 

@@ -70,7 +70,7 @@ def test_others_create_rename_and_delete_streams_meanwhile(
     meanwhile += [
         lambda: create_store(other, SCHEMA, StreamSettings()),
         lambda: rename_store(other, other + "2"),
-        lambda: delete_store(other + "2", force=False),
+        lambda: delete_store(other + "2", None),
     ]
     copy_store(source, to, location=to_location(str(tmp_path / "objects")))
     assert list_stores(postgres.url(database=database)) == [to]
@@ -144,7 +144,7 @@ def test_a_copy_that_is_killed_is_no_stream_and_what_it_left_is_removed(
         assert sorted(read(copy)) == rows
     assert check_store(to).damage == []
     assert len(list(folder.iterdir())) == 1
-    delete_store(to, force=False)
+    delete_store(to, None)
     assert (rows_of_copies(postgres, database), list(folder.iterdir())) == (0, [])
 
 

@@ -67,7 +67,7 @@ def test_only_the_last_stream_is_kept(path: str, postgres: PostgresServer) -> No
 def test_a_stream_that_was_created_again_is_opened_again(path: str) -> None:
     with open_kept_store(path) as store:
         before = store.stream
-    delete_store(path, force=True)
+    delete_store(path, None)
     create_store(path, SCHEMA, StreamSettings())
     with open_kept_store(path) as store:
         assert store.stream != before

@@ -29,6 +29,7 @@ SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
         "postgresql://ann:s3cret/x@db/shop/orders",
         "postgresql://ann:12/s3cret@db/shop/orders",
         "postgresql://ann:12?s3cret@db/shop/orders",
+        "postgresql://ann:12/s3/cret/s3cret@db/shop/orders",
     ],
 )
 def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:

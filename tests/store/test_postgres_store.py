@@ -116,7 +116,7 @@ def test_who_had_the_stream_open_is_told_that_it_is_gone(path: str) -> None:
             call()
     with open_store(f"{path}-renamed") as renamed:
         assert read(renamed) == [1]
-        delete_store(f"{path}-renamed", force=True)
+        delete_store(f"{path}-renamed", None)
         with pytest.raises(DataLostError):
             renamed.head()
     one.close()

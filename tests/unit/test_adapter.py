@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,16 @@ def test_a_run_that_would_do_nothing_is_refused(stream: str) -> None:
         async def run(self, sink: Any) -> None:  # type: ignore[override]
             sink.flush()
 
-    for adapter in (Yields, Waits):
+    class Wrapped(Waits):
+        run = partialmethod(Waits.run)  # type: ignore[assignment]
+
+    class Several:
+        schema = SCHEMA
+
+        async def runProducers(self, sinks: Any) -> None:
+            sinks.open("a")
+
+    for adapter in (Yields, Waits, Wrapped, Several):
         with pytest.raises(rt.InvalidOptionError, match="has a yield, or is async"):
             host(adapter, stream)
 

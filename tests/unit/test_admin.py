@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.store import STREAMS, open_store
+from spark_rowtime.store.memory import MemoryStore
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -142,16 +145,39 @@ def test_what_still_reads_a_stream_is_named_before_it_is_deleted(folder: str, pa
 def test_a_stream_that_is_used_while_it_is_about_to_be_deleted_stays(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def users(_: rt.StreamInfo) -> list[str]:
+    def sends() -> None:
         with rt.openSink(path, producer="shop") as sink:
             sink.sendRow(("2006-09-11T10:01:00Z", 2))
-        return []
 
-    with monkeypatch.context() as patch, pytest.raises(rt.StreamBusyError, match="has events after"):
-        patch.setattr("spark_rowtime.admin.streams._users", users)
-        rt.deleteStream(path)
-    assert rows(path) == 2
+    def registers() -> None:
+        rt.openReader(path, name="alerts").close()
+
+    def creates_it_again() -> None:
+        rt.deleteStream(path, force=True)
+        rt.createStream(path, SCHEMA)
+
+    for use in (sends, registers, creates_it_again):
+
+        def users(_: rt.StreamInfo, use: Callable[[], None] = use) -> list[str]:
+            use()
+            return []
+
+        with monkeypatch.context() as patch, pytest.raises(rt.StreamBusyError, match="was used while"):
+            patch.setattr("spark_rowtime.admin.streams._users", users)
+            rt.deleteStream(path)
+        rt.describeStream(path)
     rt.deleteStream(path)
+
+
+def test_what_was_altered_stays_so_in_a_stream_that_is_renamed_or_copied() -> None:
+    """Also by an object that was opened before, as by another thread just then."""
+    rt.createStream("memory://altered", SCHEMA)
+    with open_store("memory://altered") as store:
+        rt.alterStream("memory://altered", add="x INT")
+        assert isinstance(store, MemoryStore)
+        for other in (store.copied("memory://copied"), store.move("memory://moved")):
+            assert other.schema.names == ["rowtime", "n", "x"]
+    STREAMS.pop("memory://altered")
 
 
 def test_threads_that_create_one_stream_in_memory_share_it() -> None:
@@ -174,8 +200,9 @@ def test_threads_that_create_one_stream_in_memory_share_it() -> None:
     "path",
     [
         "postgres://u:s3cret@db/shop/s", "PostgreSQL://u:s3cret@db/shop/s", "postgresql+psycopg://u:s3cret@db/shop/s",
-        "jdbc:postgresql://db/shop?password=s3cret", "s3://KEY:s3cret@bucket/x", "postgresql:/u:s3cret@127.0.0.1/s",
-        Path("postgresql://127.0.0.1/shop/s3cret"), Path("memory://s3cret"),
+        "jdbc:postgresql://db/shop?password=s3cret", " postgresql://u:s3cret@db/shop/s", "x/http://y:s3cret@z",
+        "s3://KEY:s3cret@bucket/x", "postgresql:/u:s3cret@127.0.0.1/s", Path("postgresql://127.0.0.1/shop/s3cret"),
+        Path("memory://s3cret"),
     ],
 )  # fmt: skip
 def test_a_url_that_is_no_path_of_a_stream_is_refused_and_not_repeated(

@@ -198,7 +198,7 @@ NAMES_AND_PATHS = {
         reads("s3a://bucket/orders"),
         rt.InvalidOptionError,
         "There is no store for paths that begin with",
-        "'s3a://'",
+        "'s3a:/'",
         "Give a directory",
     ),
     "a stream in the memory of another process": Mistake(

@@ -7,13 +7,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from spark_rowtime.errors import InvalidOptionError, StreamBusyError
-from spark_rowtime.store.admission import require_unused
+from spark_rowtime.store.admission import Use, require_unused
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
 
+_STATE = "SELECT (SELECT value FROM meta WHERE name = 'stream'), COALESCE((SELECT MAX(seq) FROM events), 0)"
 PATIENCE_SECONDS = 1.0
 """How long others may have the stream open, such as a command that describes it, before it counts as in use."""
 
@@ -39,21 +40,21 @@ def _remove_empty_log(moved: Path) -> None:
         log.unlink()
 
 
-def delete_local(path: str, seq: int | None) -> None:
-    """Deletes a stream. Unless ``seq`` is None, raises StreamBusyError while somebody has it open.
+def delete_local(path: str, before: Use | None) -> None:
+    """Deletes a stream. Unless ``before`` is None, raises StreamBusyError while somebody has it open.
 
-    ``seq``: see ``delete_store``.
+    ``before``: see ``delete_store``.
     """
     source = Path(path).absolute()
     require_stream(source)
     _require_no_link(source, "deleted", "Delete that one, then the link.")
     with _errors(source):
         gone = stray(source, "deleting")
-        if seq is None:
+        if before is None:
             source.rename(gone)
         else:
-            with only_user(source) as last:
-                require_unused(path, seq, last)
+            with only_user(source) as now:
+                require_unused(path, before, now)
                 source.rename(gone)
         sync(source.parent)
         shutil.rmtree(gone)
@@ -70,8 +71,8 @@ def _require_no_link(source: Path, done: str, instead: str) -> None:
 
 
 @contextmanager
-def only_user(source: Path) -> Iterator[int]:
-    """Keeps everybody else from opening the stream, and yields the seq of its last event.
+def only_user(source: Path) -> Iterator[Use]:
+    """Keeps everybody else from opening the stream, and yields who has used it.
 
     Raises StreamBusyError if somebody has it open.
 
@@ -92,7 +93,8 @@ def only_user(source: Path) -> Iterator[int]:
                 ) from None
             raise
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        yield int(db.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+        stream, seq = db.execute(_STATE).fetchone()
+        yield Use(stream, seq, frozenset(name for (name,) in db.execute("SELECT name FROM readers")))
 
 
 @contextmanager

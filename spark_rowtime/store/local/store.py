@@ -1,9 +1,10 @@
 """LocalStore: a stream in a directory, shared by all processes of one machine."""
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import interrupted
+from spark_rowtime.store.base import Renewal
 from spark_rowtime.store.commits import Commit, Receipt, Rejection, Slice, Staged
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.ledger import Ledger
@@ -22,7 +24,7 @@ from spark_rowtime.store.ledger_store import LedgerStore, Result, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
 from spark_rowtime.store.local.ancestors import ancestors
-from spark_rowtime.store.local.catalog import STORAGE_ERRORS, Catalog
+from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slices_between
@@ -44,6 +46,8 @@ from spark_rowtime.types.alteration import altered
 
 READER_PATIENCE = 0.1
 """How many seconds a call that readers make on their way waits for another process's transaction."""
+BESIDE_SECONDS = 2.0
+"""How long a renewal beside another call waits for the catalog's lock."""
 REMOVED_SECONDS = 1.0
 """The interval between two checks whether open segments were removed."""
 
@@ -149,6 +153,19 @@ class LocalStore(LedgerStore):
         with self._guard:
             now, idle = self._uptime.look(), self.settings.idleTimeout
             return [event for event, _ in overdue(producers.overdue(self._catalog, now, idle), now, idle)]
+
+    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+        """A call that writes its rows keeps the store's lock. So this opens the stream once more."""
+        lock = threading.RLock()
+        with no_fork(), lock:
+            catalog = Catalog(Path(self.path) / CATALOG, self._catalog.durability, BESIDE_SECONDS, lock)
+            try:
+                other = LocalStore(self.path, catalog, Guard(self.path, lock), "process", self.now, self.steady)
+            except BaseException:
+                catalog.close()
+                raise
+        with closing(other):
+            return other.renew_all(producers)
 
     def expire(self) -> bool:
         self._close_removed()

@@ -26,6 +26,8 @@ _HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATH = re.compile(
     r"postgresql://(?P<server>[^/?#]*)/(?P<database>[^/?#]*)(?:/(?P<stream>[^?#]*))?(?:\?(?P<options>.*))?"
 )
+_CUT_PASSWORD = re.compile(r"[^@/?]+:\d*[/?]([^/?@]*@|[^@]*@[^/]*/)")
+"""``user:12/34@host/database/stream``; also a database whose name has a @, which may be written %40."""
 _EXAMPLE = "postgresql://db.example.com:5432/shop/orders"
 
 
@@ -86,11 +88,9 @@ def database_address(path: str) -> Address:
 
 def _require_no_secret(path: str) -> None:
     rest = path.removeprefix(SCHEME)
-    server, *more = re.split(r"[/?]", rest, maxsplit=1)
-    user, at, hosts = server.rpartition("@")
-    password = "@" in re.split(r"[/?]", "".join(more), maxsplit=1)[0]
-    # A part of a password that has a slash may stand for the port, and the rest of it for the database or an option.
-    if password or not all(map(_HOST.fullmatch, hosts.split(","))):
+    user, at, hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")
+    # A part of a password that has a slash may stand for the port, and the rest of it for the database or the stream.
+    if _CUT_PASSWORD.match(rest) or not all(map(_HOST.fullmatch, hosts.split(","))):
         raise InvalidOptionError(
             f"This is no path of a database: its host must be NAME or NAME:PORT. Write {_EXAMPLE}; never put a "
             "password into a path.",

@@ -16,7 +16,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.admission import require_unused
+from spark_rowtime.store.admission import Use, require_unused, use_of
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
@@ -258,10 +258,10 @@ def _require_same_database(where: Address, target: Address) -> None:
         )
 
 
-def delete_postgres(path: str, seq: int | None) -> None:
+def delete_postgres(path: str, before: Use | None) -> None:
     """Deletes a stream with all its rows, but leaves objects that belong to another database.
 
-    ``seq``: see ``delete_store``.
+    ``before``: see ``delete_store``.
     """
     where = address(path)
     with open_postgres(path) as store:
@@ -270,8 +270,9 @@ def delete_postgres(path: str, seq: int | None) -> None:
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
-        (last,) = cursor.execute("SELECT seq FROM rowtime.heads WHERE stream = %s", (stream,)).fetchone() or (0,)
-        require_unused(path, seq, last)
+        if before is not None:
+            with open_postgres(path) as store:
+                require_unused(path, before, use_of(store))
         for table, column in (("streams", "id"), *((name, "stream") for name in tables.HISTORY)):
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
 

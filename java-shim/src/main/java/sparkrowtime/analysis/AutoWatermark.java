@@ -173,11 +173,15 @@ final class AutoWatermark {
     if (!mixed || children.stream().noneMatch(AutoWatermark::canLose)) {
       return union;
     }
+    boolean keeps = children.stream().anyMatch(c -> isIn(c) && c.exists(StatefulNodes::keepsRows));
     LOG.warn(
         "A union of a rowtime stream with a stream or a column that has no watermark has none: the bound"
-            + " does not hold for the rows of the other input. Call withWatermark(\"rowtime\", <delay>) on the union"
-            + " (the weaker of bound and data then counts), or set option punctuate=true on the"
-            + " rowtime stream if its bound also holds for the other input.");
+            + " does not hold for the rows of the other input. "
+            + (keeps
+                ? "Of what keeps rows below the union, write the results into a stream, and read that in a second query,"
+                    + " if rows are to be kept by the union's time."
+                : "Call withWatermark(\"rowtime\", <delay>) on the union (the weaker of bound and data then counts), or"
+                    + " set option punctuate=true on the rowtime stream if its bound also holds for the other input."));
     return with(union, children.stream().map(c -> canLose(c) ? without(c) : c).toList());
   }
 

@@ -47,7 +47,8 @@ final class RefuseUnknownTimes {
             + " is copied with a schema or with metadata (give mapInPandas its schema as text, and alias without"
             + " metadata), out of a struct that was grouped by, aggregated or joined (keep the time as a column of its"
             + " own), and by a union with a stream, a column or a field that has no watermark. Call withWatermark on the"
-            + " column after that step. For a union, option punctuate=true on the rowtime stream declares that"
+            + " column after that step; where an input of a union keeps rows itself, write its results into a stream, and"
+            + " read that in a second query. For a union, option punctuate=true on the rowtime stream declares that"
             + " its bound also holds for the other input.");
   }
 
