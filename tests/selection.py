@@ -16,7 +16,7 @@ from collections import Counter
 
 import pytest
 
-WITH_QUERIES = ("cluster", "conformance", "crash", "kafka", "spark", "tables")
+WITH_QUERIES = ("cluster", "conformance", "crash", "kafka", "lakehouse", "spark", "tables")
 """Folders whose tests start queries, brokers or processes."""
 LONG_CASES = 2
 

@@ -64,7 +64,7 @@ def killed_within(folder: Path, feed: Feed, point: str, where: str) -> None:
     assert (logged(folder, "offsets"), phase(folder)) == (batch, where)
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("place", IN_DATABASE)
 def test_a_driver_of_streams_in_postgresql_killed_within_a_batch(
     tmp_path: Path, tally: Callable[[str], Tally], place: str, placed: Callable[[Path, str], Path]

@@ -98,7 +98,7 @@ def test_windows_close_by_what_the_topic_says(job: Job) -> None:
     assert late == {(0, 3, "09:30"), (1, 3, "10:30")}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_what_there_is_closes_what_it_can(job: Job) -> None:
     """Trigger.AvailableNow waits until the bounds of the messages are there, each time."""
 

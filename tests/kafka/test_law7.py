@@ -49,7 +49,7 @@ def test_bounds_never_change_a_result(
     try_seed(spark, cases(topic_bounds=True), number, tmp_path, figures)
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("number", numbers(WATCHED))
 def test_bounds_of_a_watch_never_change_a_result(
     spark: Any, kafka: Any, tmp_path: Path, figures: Counter[str], monkeypatch: pytest.MonkeyPatch, number: int

@@ -30,7 +30,7 @@ pytest.importorskip("confluent_kafka")
 NOON = ("12:00", "13:00")
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_feed_reads_on_from_the_new_leaders(two_brokers: Any, tmp_path: Path, tally: Callable[[str], Tally]) -> None:
     """The leader is killed while messages are sent to it, and read from it."""
     topic, path, dice = two_brokers.topic(), str(tmp_path / "s"), random.Random(5)

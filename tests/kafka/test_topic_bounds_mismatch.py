@@ -63,7 +63,7 @@ def test_a_changed_spark_is_refused(kafka: Any, spark_kafka_jars: str, tmp_path:
     assert expected in error
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.smoke  # its Spark is a process of its own, with the jars of Spark's Kafka source
 def test_the_same_query_runs_on_the_spark_that_is_there(kafka: Any, spark_kafka_jars: str, tmp_path: Path) -> None:
     assert said(kafka, spark_kafka_jars, tmp_path) == ""

@@ -71,7 +71,7 @@ def test_the_stores_order_decides_which_one_it_is(
     assert bound(path) == moment(100 - 60 * minutes)
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_one_that_has_declared_and_is_about_to_join_counts_as_one_that_runs(
     kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

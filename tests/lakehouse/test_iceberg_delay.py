@@ -24,6 +24,8 @@ from tests.lakehouse.test_watched_delay import (
 from tests.lakehouse.test_watched_tables import TEN, floors
 from tests.lakehouse.timed import TimedIceberg
 
+pytestmark = pytest.mark.night
+
 __all__ = [
     "test_a_batch_that_runs_again_has_its_floor",
     "test_a_commit_counts_once_it_is_read_entirely",

@@ -5,12 +5,15 @@ import shutil
 from contextlib import suppress
 from typing import Any
 
+import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as f
 
 from tests.lakehouse.iceberg import IcebergOrders
 from tests.lakehouse.test_writers import refused
 from tests.sparksession import running
+
+pytestmark = pytest.mark.night
 
 
 def silver(iceberg: IcebergOrders, frame: Any = None) -> Any:

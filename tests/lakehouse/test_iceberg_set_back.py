@@ -8,6 +8,8 @@ from tests.lakehouse.iceberg import IcebergOrders
 from tests.lakehouse.orders import hourly, late
 from tests.lakehouse.test_set_back import refused
 
+pytestmark = pytest.mark.night
+
 
 def test_a_bound_that_goes_back_is_refused(iceberg: IcebergOrders) -> None:
     iceberg.put(("10:10", "a"), bound="11:00")

@@ -11,6 +11,8 @@ from tests.lakehouse.test_switched_bounds import (
     test_refused_where_the_commits_have_none,
 )
 
+pytestmark = pytest.mark.night
+
 __all__ = [
     "test_goes_on_where_no_time_was_known",
     "test_goes_on_where_there_was_no_bound_yet",

@@ -21,6 +21,8 @@ from tests.lakehouse.test_watched_tables import (
     watched,
 )
 
+pytestmark = pytest.mark.night
+
 __all__ = [
     "test_a_commit_counts_once_it_is_read_entirely",
     "test_a_time_that_is_computed_is_refused",

@@ -17,6 +17,8 @@ from tests.lakehouse.test_writers import into, refused, silver
 from tests.sparksession import running
 from tests.streams import at
 
+pytestmark = pytest.mark.night
+
 MILLISECONDS = "spark.sql.parquet.outputTimestampType"
 
 

@@ -9,6 +9,8 @@ from pyspark.sql import functions as f
 import spark_rowtime as rt
 from tests.lakehouse.orders import Orders, late
 
+pytestmark = pytest.mark.night
+
 SAME = "l.ts = r.ts AND l.k = r.k"
 NEAR = "l.k = r.k AND r.ts BETWEEN l.ts AND l.ts + INTERVAL 5 MINUTES"
 

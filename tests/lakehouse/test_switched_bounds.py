@@ -9,6 +9,8 @@ from tests.lakehouse.orders import Orders
 from tests.lakehouse.test_set_back import refused
 from tests.lakehouse.test_watched_tables import watched
 
+pytestmark = pytest.mark.night
+
 Reads = Callable[[Orders], DataFrame]
 
 

@@ -9,6 +9,8 @@ from pyspark.errors import StreamingQueryException
 import spark_rowtime as rt
 from tests.lakehouse.orders import Orders, hourly, late
 
+pytestmark = pytest.mark.night
+
 
 def test_a_table_that_is_made_again_under_its_query_is_refused(orders: Orders) -> None:
     orders.put(("10:10", "a"))

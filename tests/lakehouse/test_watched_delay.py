@@ -13,6 +13,8 @@ from tests.lakehouse.orders import Orders, hourly, late
 from tests.lakehouse.test_watched_tables import ELEVEN, TEN, floors
 from tests.lakehouse.timed import TimedOrders, millis
 
+pytestmark = pytest.mark.night
+
 BOTH = {"lateness": "30 minutes", "delay": "1 hour"}
 DELAY = {"delay": "30 minutes"}
 APPENDED = {"bounds": "append-time", "delay": "30 minutes"}

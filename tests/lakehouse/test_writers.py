@@ -13,6 +13,8 @@ from tests.lakehouse.orders import Orders, hourly
 from tests.sparksession import running
 from tests.streams import at
 
+pytestmark = pytest.mark.night
+
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 

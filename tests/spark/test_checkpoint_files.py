@@ -68,7 +68,7 @@ def modes(checkpoint: Path) -> dict[str, str]:
     return {re.sub(r"[0-9a-f]{8}-[-0-9a-f]{27}", "ID", name): mode for name, mode in found.items()}
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_they_have_the_names_and_permissions_that_spark_gives_them(tmp_path: Path) -> None:
     ours, theirs = run(tmp_path, CHECKPOINT_FILES, OF_SPARK)
     files = modes(tmp_path / "0")
@@ -101,7 +101,7 @@ class Files:
         return bytes(stream.readAllBytes()).decode()
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_of_many_that_write_a_file_one_succeeds(spark: SparkSession, tmp_path: Path) -> None:
     """Two queries that run with one checkpoint write the same batch: the others must know that they have not."""
     writers = 4

@@ -146,7 +146,7 @@ def test_a_window_above_it_closes_through_a_stream(pipe: Pipe) -> None:
     assert found.groupBy(window("rowtime", "1 hour")).count().columns == ["window", "count"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 def test_a_changed_query_reads_the_rows_of_its_state_by_their_expressions(pipe: Pipe) -> None:
     """In another order they are the same. Rows without one are refused, and the query before goes on with them."""
     path = pipe.create("rows", "units INT")

@@ -129,7 +129,7 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_random_streams_of_several_producers_over_restarts(pipe: Pipe, options: dict[str, Any]) -> None:
     rt.createStream(pipe.path("s"), NARROW)

@@ -298,7 +298,7 @@ def first(frame: DataFrame) -> DataFrame:
 STANDS = ["7:59:59.9995", "8:59:59.999999", "9:59:59.999"]
 
 
-@pytest.mark.long
+@pytest.mark.night
 @pytest.mark.parametrize("stands", [STANDS[:1], STANDS], ids=len)
 def test_each_remedy_is_enough(pipeline: Pipeline, stands: list[str]) -> None:
     """Whoever does what the remedy says sees the hour come, wherever in its millisecond the feed stands."""
