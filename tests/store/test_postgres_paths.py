@@ -41,6 +41,16 @@ def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:
     assert "password" in str(caught.value).lower()
 
 
+@pytest.mark.parametrize(
+    "stream", ["orders@v2", "o?user=joe@corp&sslrootcert=/etc/ca.pem", "a/b?application_name=b@/c"]
+)
+def test_an_at_sign_need_not_end_a_password(stream: str) -> None:
+    from spark_rowtime.store.postgres.address import address
+
+    for server in ("db", "db:5432", "ann@db:5432", "db:5432,other:5433"):
+        assert address(f"postgresql://{server}/shop/{stream}").stream == stream.partition("?")[0]
+
+
 @pytest.mark.parametrize("path", ["postgresql://", "postgresql://db", "postgresql://db/", "postgresql://db/shop"])
 def test_a_path_without_a_stream_is_refused(path: str) -> None:
     with pytest.raises(rt.InvalidOptionError, match="postgresql://host:port/database/stream"):

@@ -26,7 +26,7 @@ _HOST = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:\d*)?")
 _PATH = re.compile(
     r"postgresql://(?P<server>[^/?#]*)/(?P<database>[^/?#]*)(?:/(?P<stream>[^?#]*))?(?:\?(?P<options>.*))?"
 )
-_CUT_PASSWORD = re.compile(r"[^@/?]+:\d*[/?]([^/?@]*@|[^@]*@[^/]*/)")
+_CUT_PASSWORD = re.compile(r"[^@/?]+:\d*[/?]([^/?@]*@|[^@?]*@[^/?]*/)")
 """``user:12/34@host/database/stream``; also a database whose name has a @, which may be written %40."""
 _EXAMPLE = "postgresql://db.example.com:5432/shop/orders"
 
