@@ -1,5 +1,5 @@
-# make demo: the main job, on a fresh machine. make test: each promise, in a quarter of an hour. make test-long: more of each, in
-# three quarters. make test-night: what takes longest, of which the others have a part. make test-all: all three. make model,
+# make demo: the main job, on a fresh machine. make test: each promise, in ten minutes. make test-long: more of each, in
+# twenty. make test-night: what takes longest, of which the others have a part. make test-all: all three. make model,
 # make lint, make docs, make wheel, make test-quick, make bench, make clean.
 SHELL := bash
 VENV := .venv
@@ -16,7 +16,7 @@ demo: $(VENV)/.installed
 	@mkdir -p build/logs
 	@$(PY) examples/01_hourly_counts.py 2>build/logs/demo.log || { tail -n 50 build/logs/demo.log >&2; exit 1; }
 
-# Every promise on the real thing, in a quarter of an hour on two cores. What takes longer is in test-long: the tests with the mark
+# Every promise on the real thing, in ten minutes on two cores. What takes longer is in test-long: the tests with the mark
 # "long" (tests/selection.py), searches with their whole budgets, and other PySparks. In test-night are the tests with
 # the mark "night", and what test-long runs on some PySparks alone. scripts/run_tests.py has the jobs.
 test: $(VENV)/.programs
