@@ -157,7 +157,7 @@ def test_a_partition_that_is_not_read_follows_the_ends_that_the_brokers_name(pat
 
 
 def test_only_the_time_that_brokers_stamp_has_a_delay_by_itself() -> None:
-    topics: Any = SimpleNamespace(setting=lambda *_: "LogAppendTime")
+    topics: Any = SimpleNamespace(with_append_time=list)
     given: dict[str, Any] = {"servers": "broker:9092", "topics": "orders", "bounds": "append-time"}
     for rowtime in (None, "kafka.timestamp"):
         assert KafkaWatch(rowtime=rowtime, **given)._stamped(topics) == ["orders"]
