@@ -39,11 +39,11 @@ job-% long-% night-%: $(VENV)/.programs $(VENV)/spark-classes.jsa
 
 # Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
 # there is room, since a disk's syncs take most of the time.
-LONG := postgres or s3 or object or location or oracle or exhaustive
+LONG := postgres or s3 or object or location or oracle or exhaustive or forks or process or damage
 test-quick: export TMPDIR := $(or $(TMPDIR),$(shell scripts/memory-folder.sh))
 test-quick: $(VENV)/.installed
-	@printf '%s\n' tests/store 'tests/unit/test_[a-c]*.py' 'tests/unit/test_[d-r]*.py' 'tests/unit/test_[s-z]*.py' \
-	| xargs -P 2 -I {} $(SHELL) -c '$(PY) -m pytest -k "not ($(LONG))" {}'
+	@printf '%s\n' 'tests/store/test_[a-l]*.py' 'tests/store/test_[m-z]*.py' 'tests/unit/test_[a-c]*.py' 'tests/unit/test_[d-r]*.py' 'tests/unit/test_[s-z]*.py' \
+	| xargs -P 2 -I {} $(SHELL) -c '$(PY) -m pytest -m "not long and not night" -k "not ($(LONG))" {}'
 
 # What the drivers of the tests share, to start in half of the time; see tests/javaoptions.py.
 %/spark-classes.jsa: %/.installed
