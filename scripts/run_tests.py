@@ -205,12 +205,12 @@ def _faster() -> dict[str, str]:
 def _smoke(kind: str, version: str, *where: str) -> Job:
     faster = {} if version == OLDEST else _faster()
     law7 = {"ROWTIME_LAW7_SEEDS": SPARKS[version], "ROWTIME_LAW7_SHORT": "1"}
-    return Job(kind, f"spark-{version}", [*_on(version, "smoke"), *_with_mark("smoke", *where)], **law7, **faster)
+    return Job(kind, f"spark-{version}", [*_on(version, "smoke"), *_smoke_files(*where)], **law7, **faster)
 
 
-def _with_mark(mark: str, where: str = "test_*.py") -> list[str]:
-    """The files with such tests, since pytest takes ten seconds to look through all; those of law 7 in a warm JVM."""
-    marked = _files_with(re.compile(rf"pytest\.mark\.{mark}"), where)
+def _smoke_files(where: str = "test_*.py") -> list[str]:
+    """The files with smoke tests, since pytest takes ten seconds to look through all; those of law 7 in a warm JVM."""
+    marked = _files_with(re.compile(r"pytest\.mark\.smoke"), where)
     return [name for name in reversed(marked) if not name.startswith("tests/lakehouse/")]
 
 

@@ -16,8 +16,6 @@ from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 LOG = logging.getLogger("spark_rowtime")
 NAMED = 3
 """How many producers one log message names."""
-NEVER_MICROS = 1 << 62
-"""Longer than any time of the clock, in microseconds."""
 LEAST_RENEWAL_MICROS = 1000
 """The least number of microseconds between two renewals of a lease."""
 REJOINED = (
@@ -55,9 +53,7 @@ class Lease:
     def __init__(self, outbox: Outbox, micros: int | None, now: Callable[[], int], lock: threading.RLock) -> None:
         self.micros, self.outbox, self._now, self.lock = micros, outbox, now, lock
         self._pause = None if micros is None else max(micros // 3, LEAST_RENEWAL_MICROS)
-        self._renewed_at = self._attached_at = now()
-        self._pause_beside = None if micros is None else max(micros // 8, LEAST_RENEWAL_MICROS)
-        self._tried_beside_at = -NEVER_MICROS
+        self._renewed_at = self._attached_at = self._tried_beside_at = now()
         self._told_detached = False
         self.lives = False
         """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
@@ -142,9 +138,9 @@ class Lease:
     def micros_until_overdue(self) -> int:
         """The microseconds until the lease is renewed beside calls, as half of it has passed; 0: from now on."""
         assert self.micros is not None
-        assert self._pause_beside is not None
         due = self._renewed_at + max(self.micros // 2, LEAST_RENEWAL_MICROS)
-        return max(max(due, self._tried_beside_at + self._pause_beside) - self._now(), 0)
+        again = self._tried_beside_at + max(self.micros // 8, LEAST_RENEWAL_MICROS)
+        return max(max(due, again) - self._now(), 0)
 
     @property
     def alive(self) -> bool:

@@ -33,6 +33,10 @@ class Machine:
         store.steady = lambda: Reading(self.boot, self.running)
         return store
 
+    def sink(self, store: Store, name: str, **options: Any) -> StreamSink:
+        now, steady = (lambda: self.wall), (lambda: self.running)
+        return StreamSink(store, name, declared(SCHEMA), lease=LEASE, now=now, steady=steady, **options)
+
     def passes(self, seconds: float) -> None:
         self.wall += round(seconds * SECOND)
         self.running += round(seconds * SECOND)
@@ -175,9 +179,8 @@ def test_a_commit_of_another_sink_that_takes_longer_than_the_lease_keeps_it(
     monkeypatch.setattr(Timer, "wake", lambda _: None)
     open_stream, machine = new_stream(), Machine()
     store, other = machine.opened(open_stream), machine.opened(open_stream)
-    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
     names = ("slow", "quiet", "third")
-    slow, quiet, _ = (StreamSink(store, name, declared(SCHEMA), lease=LEASE, linger=SECOND, **steady) for name in names)
+    slow, quiet, _ = (machine.sink(store, name, linger=SECOND) for name in names)
     quiet.sendRows(batch(1))
     quiet.flush()
     commit = store.commit
@@ -206,8 +209,7 @@ def test_a_call_that_takes_longer_than_the_lease_keeps_it(
     """A thread renews the lease beside the call, here while rows are written and while they are committed."""
     open_stream, machine = new_stream(), Machine()
     store, other = machine.opened(open_stream), machine.opened(open_stream)
-    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
-    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, maxTrainRows=2, **steady)
+    sink = machine.sink(store, "feed", linger=YEAR, maxTrainRows=2)
     Writer(other, "other").send([20], floor=20)
     stage, commit = store.stage, store.commit
 
@@ -243,8 +245,7 @@ def test_a_renewal_that_fails_is_tried_again_before_the_lease_ends(
     monkeypatch.setattr(Timer, "wake", lambda _: None)
     machine = Machine()
     store = machine.opened(new_stream())
-    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
-    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, **steady)
+    sink = machine.sink(store, "feed", linger=YEAR)
     renew, tries = store.renew_beside, []
 
     def fails(producers: Any) -> Any:
@@ -269,8 +270,7 @@ def test_a_producer_that_joins_again_beside_a_call_says_so(
     monkeypatch.setattr(Timer, "wake", lambda _: None)  # its thread would renew the lease before it ends
     open_stream, machine = new_stream(), Machine()
     store, other = machine.opened(open_stream), machine.opened(open_stream)
-    steady = {"now": lambda: machine.wall, "steady": lambda: machine.running}
-    sink = StreamSink(store, "feed", declared(SCHEMA), lease=LEASE, linger=YEAR, **steady)
+    sink = machine.sink(store, "feed", linger=YEAR)
     sink.sendRows(batch(1))
     sink.flush()
     machine.passes(31)

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,14 +18,12 @@ from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
     CATALOG,
     STORAGE_ERRORS,
-    Catalog,
     create_catalog,
     storage_error,
 )
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
 from spark_rowtime.store.local.folders import FREE, SEGMENTS
-from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings
@@ -135,14 +132,7 @@ def open_local(
     require_local_disk(place)
     try:
         require_stream(place)
-        lock = threading.RLock()
-        with no_fork(), lock:  # a fork that waits no longer must not close the connection
-            catalog = Catalog(place / CATALOG, durability, busy_timeout, lock)
-            try:
-                return LocalStore(str(place), catalog, Guard(str(place), lock), durability, now, steady, pause)
-            except BaseException:
-                catalog.close()
-                raise
+        return LocalStore.opened(str(place), durability, busy_timeout, now, steady, pause)
     except STORAGE_ERRORS as error:
         raise storage_error(error, str(place)) from error
 

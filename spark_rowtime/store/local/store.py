@@ -91,6 +91,26 @@ class LocalStore(LedgerStore):
             catalog.verify(table)
         self._log.verify()
 
+    @classmethod
+    def opened(
+        cls,
+        path: str,
+        durability: str,
+        busy_timeout: float,
+        now: Callable[[], int],
+        steady: Callable[[], Reading],
+        pause: Callable[[float], object] = time.sleep,
+    ) -> "LocalStore":
+        """Opens the catalog of the stream in the directory ``path``, and the stream."""
+        lock = threading.RLock()
+        with no_fork(), lock:  # a fork that waits no longer must not close the connection
+            catalog = Catalog(Path(path) / CATALOG, durability, busy_timeout, lock)
+            try:
+                return cls(path, catalog, Guard(path, lock), durability, now, steady, pause)
+            except BaseException:
+                catalog.close()
+                raise
+
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE", patience: float | None = None) -> Iterator[None]:
         """Runs a transaction with the current log. A DEFERRED transaction only reads."""
@@ -156,15 +176,9 @@ class LocalStore(LedgerStore):
 
     def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         """A call that writes its rows keeps the store's lock. So this opens the stream once more."""
-        lock = threading.RLock()
-        with no_fork(), lock:
-            catalog = Catalog(Path(self.path) / CATALOG, self._catalog.durability, BESIDE_SECONDS, lock)
-            try:
-                other = LocalStore(self.path, catalog, Guard(self.path, lock), "process", self.now, self.steady)
-            except BaseException:
-                catalog.close()
-                raise
-        with closing(other):
+        with closing(
+            LocalStore.opened(self.path, self._catalog.durability, BESIDE_SECONDS, self.now, self.steady)
+        ) as other:
             return other.renew_all(producers)
 
     def expire(self) -> bool:
