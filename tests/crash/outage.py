@@ -1,6 +1,8 @@
 """A layer between the store and the file system that records what a loss of power would leave."""
 
+import itertools
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -63,24 +65,31 @@ class Outage:
 
     _fdatasync = _fsync
 
-    def left(self) -> tuple[dict[str, int], set[str]]:
-        """What a loss of power would leave now: the bytes of each file, and the names."""
-        return dict(self.bytes), set(self.names)
+    def copy(self, to: Path) -> str:
+        """Copies the stream's directory as a loss of power would leave it now. Returns where the copy is."""
+        shutil.copytree(self._folder.parent, to)
+        for file in (to / self._folder.name).iterdir():
+            if file.name in self.names:
+                os.truncate(file, self.bytes[file.name])
+            else:
+                file.unlink()
+        return str(to)
 
 
 def tell(pipe: Any, path: str) -> None:
     """Writers with durability power, the first after one without; trains of several kinds, in new and old segments.
 
     Small ones, large ones, several a commit, and one that is cut, since a row of it is late. Sends, for each commit,
-    the seq after it, whether it is whole, and what a loss of power would leave at two moments: before the catalog
-    commits, and after the call returns. One that is cut has had a transaction that looked at it alone.
+    the seqs before and after it, whether it is whole, and copies as a loss of power would leave at two moments: before
+    the catalog commits, and after the call returns. One that is cut has had a transaction that looked at it alone.
     """
     outage, second = Outage(Path(path) / "segments"), 1.0
-    moments: list[Any] = []
+    moments: list[str] = []
+    copies = (Path(path).with_name(f"copy-{n}") for n in itertools.count())
 
     def note(sql: str) -> None:
         if sql == "COMMIT":
-            moments.append(outage.left())
+            moments.append(outage.copy(next(copies)))
 
     for durability in ("process", "power", "power"):
         store = open_local(path, durability)
@@ -91,19 +100,10 @@ def tell(pipe: Any, path: str) -> None:
             for counts in ((1,), (5000,), (1, 5000, 1), ()):
                 moments.clear()
                 trains = [[second + n / 1e6 for n in range(count)] for count in counts] or [[second, 0.5]]
-                seq = writer.send(*trains, floor=second).seq
+                before, seq = store.head().seq, writer.send(*trains, floor=second).seq
                 if durability == "power":
-                    pipe.send((seq, bool(counts), [*moments, outage.left()]))
+                    pipe.send((before, seq, bool(counts), [*moments, outage.copy(next(copies))]))
                 second += 1
         store._writer._full = 256 << 20
         writer.send([second], floor=second)
         store.close()
-
-
-def cut(path: str, left: dict[str, int], names: set[str]) -> None:
-    """Changes a stream's directory as the loss of power would."""
-    for file in (Path(path) / "segments").iterdir():
-        if file.name in names:
-            os.truncate(file, left[file.name])
-        else:
-            file.unlink()

@@ -297,7 +297,7 @@ def test_a_commit_costs_the_same_however_long_the_log_is(open_here: Open) -> Non
 def test_the_file_command_knows_a_catalog(local_path: str) -> None:
     header = (Path(local_path) / "catalog.db").read_bytes()[:100]
     assert header[68:72] == b"rowt"
-    assert int.from_bytes(header[60:64], "big") == 5
+    assert int.from_bytes(header[60:64], "big") == 6
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -67,7 +67,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_commit_syncs_its_trains_at_once(open_here: Open, local_path: str, synced: list[int]) -> None:
-    store = open_here(durability="power")
+    store = open_syncing(open_here)
     writer, other = Writer(store, "a"), Writer(store, "other")
     writer.send([1])
     synced.clear()
@@ -76,6 +76,13 @@ def test_a_commit_syncs_its_trains_at_once(open_here: Open, local_path: str, syn
     other.commit([5])
     writer.send(floor=6)
     assert len(synced) == 1, "a bound alone waits for nobody's rows"
+
+
+def open_syncing(open_here: Open) -> LocalStore:
+    """A store with durability power whose trains are all too large for the catalog."""
+    store = open_here(durability="power")
+    store._writer._most_unsynced = 0
+    return store
 
 
 def test_rows_that_another_has_staged_are_synced(open_here: Open, local_path: str, synced: list[int]) -> None:
@@ -102,7 +109,7 @@ def test_a_signals_handler_neither_stages_nor_commits_rows_in_the_middle_of_eith
     open_here: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sync would count for bytes that are not yet written. A bound alone it may send."""
-    store, sync, write = open_here(durability="power"), os.fdatasync, segment._write
+    store, sync, write = open_syncing(open_here), os.fdatasync, segment.write_at
     writer, other, quiet = (Writer(store, name) for name in ("a", "other", "quiet"))
     writer.send([1])
     staged, refused = other.commit([2]), []
@@ -115,7 +122,7 @@ def test_a_signals_handler_neither_stages_nor_commits_rows_in_the_middle_of_eith
         refused.append(True)
 
     with monkeypatch.context() as handled:
-        handled.setattr(segment, "_write", lambda *given: (handle(), write(*given))[1])
+        handled.setattr(segment, "write_at", lambda *given: (handle(), write(*given))[1])
         handled.setattr(os, "fdatasync", lambda fd: (handle(), sync(fd)))
         writer.send([4])
     assert len(refused) == 2, "when it was staged, and when it was synced"
@@ -157,7 +164,7 @@ def test_what_a_sync_that_failed_may_have_dropped_is_not_committed(
     open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Neither the rows of the commit that failed, nor what another producer has staged beside them."""
-    store = open_here(durability="power")
+    store = open_syncing(open_here)
     one, other = Writer(store, "one"), Writer(store, "other")
     one.send([1])
     staged = other.commit([2])

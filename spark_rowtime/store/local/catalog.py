@@ -27,7 +27,7 @@ BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
 APPLICATION_ID = 0x726F7774
 """``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 5
+FORMAT = 6
 """The format version that this code writes, and the largest that it reads; see FORMAT.md."""
 
 TABLES_1 = """
@@ -104,7 +104,13 @@ CREATE TABLE cut_ends (
 """The tables that format 4 adds: which messages of Kafka topics bounds follow."""
 ADDED_5 = "ALTER TABLE readers ADD COLUMN reads TEXT;"
 """What format 5 adds: what a registered reader reads."""
-UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5}
+ADDED_6 = """
+CREATE TABLE redo (
+    id INTEGER PRIMARY KEY, segment TEXT NOT NULL, offset INTEGER NOT NULL, seal INTEGER NOT NULL, content BLOB NOT NULL
+);
+"""
+"""The table that format 6 adds: trains whose segment may not be synced."""
+UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5, 6: ADDED_6}
 """By format: the statements that make it of the format before."""
 TABLES = TABLES_1 + "".join(UPGRADES.values())
 

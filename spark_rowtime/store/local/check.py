@@ -16,6 +16,7 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
+from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged, intact
 from spark_rowtime.store.local.segment import Location, SegmentReader
 from spark_rowtime.store.record import ATTACHED
@@ -79,6 +80,7 @@ def _check(catalog: Catalog, place: Path, report: Report, advance: Callable[[int
     for (problem,) in catalog.execute("PRAGMA integrity_check(10)"):
         if problem != "ok":
             report.damage.append(f"{CATALOG}: {problem}")
+    _settle(place, catalog, report)
     totals, log, reader = _totals(catalog, report), CheckedLog(settings), SegmentReader(place, schema)
     missing: list[tuple[int, str]] = []
     for event in _events(catalog, totals.last, report):
@@ -94,6 +96,14 @@ def _check(catalog: Catalog, place: Path, report: Report, advance: Callable[[int
     _rejected(catalog, schema, totals, report)
     _cuts(catalog, totals.last, report)
     _files(catalog, place, log.segments, totals.last, report)
+
+
+def _settle(place: Path, catalog: Catalog, report: Report) -> None:
+    """Writes what a loss of power may have taken from segments, and the catalog still has."""
+    try:
+        settle(place, catalog)
+    except sqlite3.DatabaseError as error:
+        report.damage.append(f"{CATALOG}: {error}")
 
 
 def _totals(catalog: Catalog, report: Report) -> _Totals:

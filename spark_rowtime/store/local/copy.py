@@ -20,6 +20,7 @@ from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
+from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.snapshot import WRITER
 from spark_rowtime.store.steady_clock import machine_reading
@@ -67,7 +68,9 @@ class _Copy:
 
     def _opened(self) -> Catalog:
         with self._errors(self._source):
-            return Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
+            catalog = Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
+            settle(self._source, catalog)
+            return catalog
 
     def _snapshot(self, catalog: Catalog) -> None:
         """Takes the catalog as of one moment. It does not keep others from writing."""
@@ -138,6 +141,7 @@ class _Copy:
                 uptime.stop(own, machine_reading())
                 become_copy(own.execute)
                 own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
+                own.execute("DELETE FROM redo")  # the copy's segments are synced
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
                 sync(self._folder / folder)

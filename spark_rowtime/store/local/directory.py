@@ -125,7 +125,7 @@ def open_local(
     """Opens the stream at ``path``. Raises StreamNotFoundError, which says what is there, if it is not a stream.
 
     With ``durability`` "process", committed data survives the end of all processes. With "power", it also
-    survives a power failure, at the cost of two disk syncs per commit.
+    survives a power failure, at the cost of a disk sync per commit, two for many bytes.
     """
     to_choice(durability, "durability", "process", "power")
     place = Path(path).absolute()

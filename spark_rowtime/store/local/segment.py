@@ -4,7 +4,7 @@ import fcntl
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,8 @@ LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
 them in small pieces takes the system longer."""
 OPEN_FILES = 64
+UNSYNCED_BYTES = 64 << 10
+"""Up to this many bytes of a segment may be in the catalog's redo rows in place of a sync of the segment."""
 
 
 class Location(NamedTuple):
@@ -58,16 +60,23 @@ class SegmentWriter:
 
     Law (*power*; tests/crash/test_power.py): with ``durable``, what was appended, and the names of the files, are on
     the disk, not only in the page cache, when ``sync`` returns. Where it raises, the system may have dropped what was
-    appended since the last one: that is in doubt, and the store of this writer commits none of it.
+    appended since the last one: that is in doubt, and the store of this writer commits none of it. Few bytes need no
+    sync if the catalog has them, too: see :class:`Redo`.
     """
 
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
         self._stream = stream
-        self._header, self._full, self._durable = schema.serialize(), full, durable
+        self._header, self._full, self.durable = schema.serialize(), full, durable
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
-        self._unsynced, self._doubtful = list[Location](), set[Location | str]()
+        self._synced, self._most_unsynced = 0, UNSYNCED_BYTES
+        """Up to where the open segment is synced."""
+        self._unsynced = dict[Location, pa.Buffer | None]()
+        """The messages that a sync is to bring on the disk; None of those that are too many for the catalog."""
+        self._doubtful = set[Location | str]()
         """Those that are in doubt, and the names of the segments that are, whoever has written them."""
+        self._failed = set[str]()
+        """The segments of which a sync of this writer has failed. The system tells of an error once."""
         close_in_children(self)
 
     def append(self, rows: pa.RecordBatch) -> Location:
@@ -76,22 +85,46 @@ class SegmentWriter:
             self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
-        self._end = _write(self._fd, message, offset)
+        self._end = write_at(self._fd, message, offset)
         location = Location(self._name, offset, message.size, crc32(message))
-        if self._durable:
-            self._unsynced.append(location)
+        if self.durable:
+            self._unsynced[location] = None if self.needs_sync else message
         return location
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether the bytes that are not synced are too many for the catalog."""
+        return self._end - self._synced > self._most_unsynced
+
+    def unsynced(self, location: Location) -> pa.Buffer | None:
+        """Returns the message that was appended there, if no sync was asked for since; None of a large one, too."""
+        return self._unsynced.get(location)
+
+    def is_synced(self, segment: str) -> bool:
+        """Returns whether the disk has all that this writer has appended to ``segment``."""
+        return segment not in self._failed and (segment != self._name or self._synced == self._end)
+
+    def kept(self, locations: Iterable[Location]) -> None:
+        """Notes that the catalog has the messages: no sync has to bring them on the disk."""
+        for location in locations:
+            self._unsynced.pop(location, None)
 
     def sync(self, segments: Collection[str] = ()) -> None:
         """Waits until the disk has what was appended ``durable``, and ``segments``, whoever has written them."""
         for other in segments:
             if not self.holds(other):
                 self._sync_closed(other)
+        if self._fd < 0 or self._synced == self._end or not self.durable:
+            return
+        failed_before = self._name in self._failed
         self._doubtful.update(self._unsynced)  # first: what follows may be interrupted anywhere
-        asked, self._unsynced = self._unsynced, []
-        if asked:
-            os.fdatasync(self._fd)
-            self._doubtful.difference_update(asked)
+        asked, self._unsynced, end = self._unsynced, {}, self._end
+        self._failed.add(self._name)
+        os.fdatasync(self._fd)
+        if not failed_before:
+            self._failed.remove(self._name)
+        self._doubtful.difference_update(asked)
+        self._synced = end
 
     def is_in_doubt(self, location: Location) -> bool:
         """Returns whether the disk may not have what was appended there, although a sync was asked for."""
@@ -190,7 +223,7 @@ class SegmentWriter:
     def _claimed(self, name: str, free: int, segments: int) -> bool:
         if not remove(name, free):
             return False
-        if self._durable:  # its creator may not have synced the folder
+        if self.durable:  # its creator may not have synced the folder
             os.fsync(segments)
         fd = open_locked(name, segments)
         if fd is None:
@@ -198,7 +231,7 @@ class SegmentWriter:
         try:
             found = os.fstat(fd)
             if found.st_nlink == 1 and os.pread(fd, self._header.size, 0) == self._header:
-                if self._durable:
+                if self.durable:
                     self._sync_whole(fd, name)
                 self._begin(fd, name, found)
                 return True
@@ -213,8 +246,8 @@ class SegmentWriter:
             fd = make_file(name, segments)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
-                _write(fd, self._header, 0)
-                if self._durable:
+                write_at(fd, self._header, 0)
+                if self.durable:
                     os.fdatasync(fd)
                     os.fsync(segments)
                 self._begin(fd, name, os.fstat(fd))
@@ -226,10 +259,11 @@ class SegmentWriter:
 
     def _begin(self, fd: int, name: str, found: os.stat_result) -> None:
         self._file, self._inode = str(self._stream / SEGMENTS / name), (found.st_dev, found.st_ino)
+        self._synced = found.st_size
         self._fd, self._name, self._end = fd, name, found.st_size  # last: what came before may be interrupted
 
 
-def _write(fd: int, message: pa.Buffer, at: int) -> int:
+def write_at(fd: int, message: pa.Buffer | bytes, at: int) -> int:
     """Returns the offset behind the message."""
     rest = memoryview(message)
     while rest:

@@ -31,8 +31,9 @@ from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slic
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
+from spark_rowtime.store.local.redo import Redo, settle
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter, segment_exists
+from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.position import Head, Position
@@ -80,6 +81,7 @@ class LocalStore(LedgerStore):
         self._log = Log(catalog)
         full = full_segment(self.settings)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
+        self._redo = Redo(catalog, self._writer)
         self._reader = SegmentReader(Path(path), self.schema)
         self._watch = Watch(Path(path), pause)
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
@@ -106,6 +108,7 @@ class LocalStore(LedgerStore):
         with no_fork(), lock:  # a fork that waits no longer must not close the connection
             catalog = Catalog(Path(path) / CATALOG, durability, busy_timeout, lock)
             try:
+                settle(Path(path), catalog)
                 return cls(path, catalog, Guard(path, lock), durability, now, steady, pause)
             except BaseException:
                 catalog.close()
@@ -220,20 +223,19 @@ class LocalStore(LedgerStore):
             self._is_writing = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        if commit.trains and self._catalog.durability == "power":
-            self._sync(commit.trains)
-        with self._transaction():
-            page = self._page()
-            made = self._ledger(page).commit(commit, cuts)
+        with self._guard:
+            if commit.trains:
+                with self._writing():
+                    self._redo.prepare(commit.trains)
+            with self._transaction():
+                page = self._page()
+                made = self._ledger(page).commit(commit, cuts)
+                self._redo.write(page.trains)
+            self._redo.landed(page.trains)
         self._collector.after_commit(page.trains)
         if isinstance(made, Receipt):
             self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
-
-    def _sync(self, trains: Sequence[Staged]) -> None:
-        """Waits until the disk has the rows. Those of a commit that is repeated may be in another kind of store."""
-        with self._guard, self._writing():
-            self._writer.sync({train.location.segment for train in trains if isinstance(train.location, Location)})
 
     def _require_segment(self) -> None:
         """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""

@@ -65,6 +65,7 @@ def remove_files(catalog: Catalog, stream: Path, portion: Iterable[str], named: 
                 sizes.append(size)
             if not there(name, segments):
                 catalog.execute("DELETE FROM removed WHERE segment = ?", (name,))
+                catalog.execute("DELETE FROM redo WHERE segment = ?", (name,))
     return sizes
 
 

@@ -1,0 +1,121 @@
+"""Redo rows: small trains that the catalog has, too, until their segment is synced."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from isal.isal_zlib import crc32
+
+from spark_rowtime.store.commits import Staged
+from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.folders import SEGMENTS, folder, there
+from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.segment import Location, SegmentWriter, open_locked, write_at
+
+_ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
+_REMOVE = "DELETE FROM redo WHERE id >= ? AND segment = ?"
+_ROWS = "SELECT segment, offset, content, seal FROM redo WHERE segment = ? ORDER BY id"
+
+
+class Redo:
+    """The redo rows of one writer.
+
+    Law (*power*; tests/crash/test_power.py): with durability power a commit of small trains survives a failure of the
+    machine by one sync, that of the catalog. Its transaction has their bytes, and before anybody reads the stream after
+    a failure, :func:`settle` writes these into the segment again. They are removed by a commit after the segment was
+    synced. It is the doublewrite of InnoDB, and the full page image of PostgreSQL's log.
+    """
+
+    def __init__(self, catalog: Catalog, writer: SegmentWriter) -> None:
+        self._catalog, self._writer = catalog, writer
+        self._first: dict[str, int] = {}
+        """The id of the first row of each segment."""
+
+    def prepare(self, trains: Sequence[Staged]) -> None:
+        """Syncs the segments of trains that are too large to be rows. Call it before the transaction.
+
+        Those of a commit that is repeated may be in another kind of store.
+        """
+        if not self._writer.durable:
+            return
+        segments = {train.location.segment for train in trains if isinstance(train.location, Location)}
+        if self._writer.needs_sync or not all(map(self._writer.holds, segments)):
+            self._writer.sync(segments)
+
+    def write(self, trains: Sequence[Staged]) -> None:
+        """Adds rows for ``trains``, and removes those of synced segments. Call it in the transaction of the commit."""
+        for segment in self._synced():
+            self._catalog.execute(_REMOVE, (self._first[segment], segment))
+        for train in trains:
+            message = self._writer.unsynced(train.location)
+            if message is not None:
+                segment, offset, _, checksum = train.location
+                sealed = seal((segment, offset, checksum))
+                row = self._catalog.execute(_ADD, (segment, offset, sealed, message)).lastrowid
+                assert row is not None, "an INSERT gives a row its id"
+                self._first[segment] = min(self._first.get(segment, row), row)
+
+    def landed(self, trains: Sequence[Staged]) -> None:
+        """Notes that this transaction has landed."""
+        for segment in self._synced():
+            del self._first[segment]
+        self._writer.kept(train.location for train in trains)
+
+    def _synced(self) -> list[str]:
+        return [segment for segment in self._first if self._writer.is_synced(segment)]
+
+
+def settle(stream: Path, catalog: Catalog) -> None:
+    """Writes what other writers have left in redo rows into the segments once more, syncs these, and removes the rows.
+
+    Law (*first*): whoever may write does so before anything else. So nobody appends to a segment that ends too early.
+
+    A segment that a writer has open is left alone: what is written there is not lost while its process lives. Nothing
+    happens for a user who may only read. Where the disk is full, the rows stay.
+    """
+    if not catalog.writable or not _segments(catalog):
+        return
+    done = list[str]()
+    with folder(stream, SEGMENTS) as segments:
+        if not any(_is_left(name, segments) for name in _segments(catalog)):
+            return
+        try:
+            with catalog.transaction("IMMEDIATE"):
+                done += [name for name in _segments(catalog) if _settled(catalog, name, segments)]
+                for name in done:
+                    catalog.execute("DELETE FROM redo WHERE segment = ?", (name,))
+        except sqlite3.OperationalError:
+            if not done:
+                raise
+
+
+def _segments(catalog: Catalog) -> list[str]:
+    return [name for (name,) in catalog.execute("SELECT DISTINCT segment FROM redo")]
+
+
+def _is_left(name: str, segments: int) -> bool:
+    """Returns whether no writer has the segment open."""
+    fd = open_locked(name, segments)
+    if fd is None:
+        return not there(name, segments)
+    os.close(fd)
+    return True
+
+
+def _settled(catalog: Catalog, name: str, segments: int) -> bool:
+    """Returns whether the rows of a segment are no longer needed."""
+    fd = open_locked(name, segments)
+    if fd is None:
+        return not there(name, segments)
+    try:
+        if os.fstat(fd).st_nlink != 1:  # a file elsewhere is never written
+            return False
+        for segment, offset, content, sealed in catalog.execute(_ROWS, (name,)):
+            intact((segment, offset, crc32(content), sealed), "redo")
+            write_at(fd, content, offset)
+        os.fdatasync(fd)
+        os.fsync(segments)
+        return True
+    finally:
+        os.close(fd)
