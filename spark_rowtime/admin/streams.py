@@ -253,8 +253,8 @@ def renameStream(path: str, to: str) -> None:
 def adoptLocation(path: str) -> None:
     """Makes the database of the stream at ``path`` the owner of the objects in the stream's location.
 
-    Objects have one owner: the database that created the stream. Another one neither removes them nor adds any. So a
-    restored backup on a test server harms nothing. Call this once the stream has moved for good: its database was
+    Objects have one owner: the database that created the stream. Another one removes none. So a restored backup on a
+    test server harms nothing. Call this once the stream has moved for good: its database was
     restored on another server, or a standby has taken over. From then on the former database is refused.
 
     Args:

@@ -13,6 +13,7 @@ from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.periods import Unit
+from spark_rowtime.types.json_values import load
 
 KEY = "%Y-%m-%dT%H:%M:%S"
 """The form of partition keys that Airflow's CronPartitionTimetable has by default."""
@@ -126,7 +127,7 @@ class AirflowAsset:
         body = None if content is None else json.dumps(content).encode()
         answer = self._client.send(method, self._base + path, {**_JSON, **headers}, body)
         try:
-            return dict(json.loads(answer))
+            return dict(load(answer))
         except (ValueError, TypeError):
             raise _no_airflow(f"{method} {path.partition('?')[0]}") from None
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.errors import CutRegressionError, InvalidOptionError, KafkaTopicError
 from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.short_repr import short_repr
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -77,7 +78,7 @@ class TopicCut:
     @classmethod
     def of_text(cls, text: str) -> "TopicCut":
         """Reads what ``text`` gave."""
-        found = json.loads(text)
+        found = load(text)
         return cls(
             offsets_of(found["offsets"]),
             found.get("topicIds", {}),

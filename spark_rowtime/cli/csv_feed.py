@@ -21,6 +21,7 @@ from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
 from spark_rowtime.store.admission import require_admitted
 from spark_rowtime.types.arguments import to_name
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import (
@@ -242,7 +243,7 @@ class _Senders:
 def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
     """Raises InvalidOptionError if the checkpoint is that of another feed, such as an adapter, which would lose it."""
     try:
-        ours = checkpoint is None or "csv" in json.loads(checkpoint)
+        ours = checkpoint is None or "csv" in load(checkpoint)
     except (ValueError, TypeError):
         ours = False
     if not ours:
@@ -261,7 +262,7 @@ def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
     Raises InvalidOptionError if these rows were read in another way. Earlier versions did not note it.
     """
     try:
-        stored = json.loads(checkpoint or "{}")
+        stored = load(checkpoint or "{}")
     except ValueError:
         return None
     same = {name: value for name, value in identity.items() if name != "read"}

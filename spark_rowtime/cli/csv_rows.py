@@ -112,12 +112,34 @@ class CsvRows:
                 before = lines.line_num
         return None
 
+    def _require_quotes(self) -> None:
+        """Refuses a quote that is not closed, or a text behind one that is: Arrow would take the next rows for text."""
+        if not self._has_quotes():
+            return
+        line = 1
+        with self._lines(strict=True) as lines:
+            try:
+                for _ in lines:
+                    line = lines.line_num + 1
+            except csv.Error as error:
+                raise SchemaMismatchError(
+                    f"{self.file}, line {line}: a quote is not closed, or text follows a closing quote ({error}). "
+                    'Nothing was sent. Close the quote; write a quote within a quoted text twice (""). Perhaps the '
+                    "file is not complete.",
+                    file=str(self.file),
+                    line=line,
+                ) from None
+
+    def _has_quotes(self) -> bool:
+        with self.file.open("rb") as file:
+            return any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b""))
+
     @contextmanager
-    def _lines(self) -> Iterator["_csv.Reader"]:
+    def _lines(self, *, strict: bool = False) -> Iterator["_csv.Reader"]:
         """The file for Python's reader, which knows the lines. Its errors are raised as SchemaMismatchError."""
         try:
             with self.file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
-                yield csv.reader(text, delimiter=self.delimiter)
+                yield csv.reader(text, delimiter=self.delimiter, strict=strict)
         except csv.Error as error:
             raise SchemaMismatchError(
                 f"{self.file} cannot be read: {error}. Perhaps a quote is not closed.", file=str(self.file)
@@ -149,6 +171,7 @@ class CsvRows:
     @cached_property
     def _inferred(self) -> dict[str, pa.DataType]:
         """The inferred types of all columns that are read, by name; if the stream is new, those that keep each text."""
+        self._require_quotes()
         with self._errors(), self._open({}) as reader:
             types = {field.name: field.type for field in reader.schema}
         if self.stream is None:

@@ -1,6 +1,5 @@
 """The command ``rowtime send``."""
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.stream import createStream
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.timestamps import to_interval
 
@@ -216,7 +216,7 @@ def send_cut(
 def _offsets(text: str) -> Any:
     """The offsets in a text of the form that Spark's Kafka source has: {"orders": {"0": 4711}}."""
     try:
-        found = offsets_of(json.loads(text))
+        found = offsets_of(load(text))
     except (ValueError, AttributeError, TypeError):
         raise InvalidOptionError(
             f'--cut {text} is not a cut. It has the form \'{{"orders": {{"0": 4711, "1": 4690}}}}\': for each '

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
 from spark_rowtime.kafka.topics import Part, TopicState
+from spark_rowtime.types.json_values import load
 
 
 class LastRead(NamedTuple):
@@ -50,7 +51,7 @@ class Checkpoint(NamedTuple):
     def read(cls, text: str, producer: str) -> "Checkpoint":
         """The checkpoint that the stream has; InvalidOptionError if another program has written it."""
         try:
-            found = json.loads(text)
+            found = load(text)
             last = LastRead(int(found["readTo"]), int(found["epoch"])) if "epoch" in found else None
             end = int(found["end"]) if "end" in found else None
             declared = dict(found["declared"]) if "declared" in found else None

@@ -24,6 +24,7 @@ from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
 from spark_rowtime.types.arguments import to_choice
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros, to_interval
@@ -271,7 +272,7 @@ def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]
 
 def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
     try:
-        fields = json.loads(value) if isinstance(value, str) else value
+        fields = load(value) if isinstance(value, str) else value
     except ValueError:
         fields = None
     if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:

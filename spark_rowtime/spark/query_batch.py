@@ -3,13 +3,16 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from spark_rowtime.errors import DataLostError, InvalidOptionError, ProducerFencedError
 from spark_rowtime.spark.output_bound import SPARK_QUERY_ID, of_this_query
 from spark_rowtime.store.query_status import QUERY_PRODUCER
 from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.types.json_values import load
+from spark_rowtime.types.short_repr import short_repr
 
 _END = "rowtime.batchEnd"
 """The local property in which the extension stores the offsets, which are the same when the batch runs again."""
@@ -66,8 +69,8 @@ class Batch:
 
         Raises ProducerFencedError or DataLostError if it is not the turn of this batch.
         """
-        last, stored = info.number - 1, json.loads(info.checkpoint or "{}")
-        if self.run[:ID_CHARACTERS] in stored.get("runs", [])[:-1]:
+        last, stored = info.number - 1, _stored(info)
+        if self.run[:ID_CHARACTERS] in _runs(stored)[:-1]:
             raise self._copied(path, f"another run of the query has written batch {last}")
         if self.number > last + 1:
             raise self._lost(path, last)
@@ -80,7 +83,7 @@ class Batch:
 
     def checkpoint(self, info: ProducerInfo) -> str:
         """Returns the producer's checkpoint that is stored when this batch lands."""
-        runs = json.loads(info.checkpoint or "{}").get("runs", [])
+        runs = _runs(_stored(info))
         run = self.run[:ID_CHARACTERS]
         others = [other for other in runs if other != run]
         return json.dumps(
@@ -124,6 +127,23 @@ def _streams(ends: str) -> Iterator[str]:
     """The streams in the end offsets of a batch, which are lines of JSON, or of anything for sources of others."""
     for line in ends.splitlines():
         if line.startswith("{") and '"seq"' in line:
-            offset = json.loads(line)
+            offset = load(line)
             if offset.keys() >= _POSITION:
                 yield offset["stream"]
+
+
+def _stored(info: ProducerInfo) -> dict[str, Any]:
+    """What the producer's checkpoint records. Raises InvalidOptionError if no query has written it."""
+    with suppress(ValueError):
+        found = load(info.checkpoint or "{}")
+        if isinstance(found, dict) and isinstance(found.get("runs", []), list):
+            return found
+    raise InvalidOptionError(
+        f"The checkpoint of producer {info.name!r}, {short_repr(info.checkpoint)}, is not one of a query: another "
+        "program has sent under this name. Write the results to another stream.",
+        producer=info.name,
+    )
+
+
+def _runs(stored: dict[str, Any]) -> list[Any]:
+    return list(stored.get("runs", []))

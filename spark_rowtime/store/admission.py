@@ -146,6 +146,15 @@ def require_unused(path: str, before: Use | None, now: Use) -> None:
         )
 
 
+def replaced(path: str) -> StreamBusyError:
+    """Returns the error for a deletion of a stream of which another one has got the name meanwhile."""
+    return StreamBusyError(
+        f"Another stream has got the name {path} while the one that had it was about to be deleted. Nothing was "
+        "deleted. Look what is there (`rowtime list`), and try again.",
+        path=path,
+    )
+
+
 def require_admitted(closed: Sequence[str] | None, producer: str, path: str) -> None:
     """Raises InvalidOptionError if the stream is ``closed`` to all but others; None: anybody may attach."""
     if closed is None or producer in closed:

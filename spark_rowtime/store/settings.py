@@ -11,6 +11,7 @@ from typing import Any
 
 from spark_rowtime.bounds.clock import StreamClock
 from spark_rowtime.bounds.members import Members, SortedMembers
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import DAY_MICROS
 
@@ -58,10 +59,7 @@ def settings_text(settings: StreamSettings) -> str:
 
 def settings_of(text: str) -> StreamSettings:
     """Returns the settings that a store has kept. Raises TypeError or ValueError if they cannot be read."""
-    try:
-        values = json.loads(text)
-    except RecursionError as error:
-        raise ValueError(str(error)) from None
+    values = load(text)
     if not isinstance(values, dict):
         raise ValueError("they are no object of JSON")  # noqa: TRY004  (the caller says what it means)
     wrong = [name for name, value in values.items() if not _fits(name, value)]

@@ -6,6 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 
+def load(text: str | bytes) -> Any:
+    """Returns the value of JSON that somebody else may have written; ValueError, too, if it is nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
 def dump(value: Any) -> str:
     """Returns a value as JSON."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)

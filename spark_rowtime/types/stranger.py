@@ -1,10 +1,10 @@
 """Stranger: a JSON object that somebody else wrote, read part by part; each part has the type that is asked for."""
 
-import json
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from spark_rowtime.types.arguments import is_whole
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.timestamps import END
 
 MOST_CHARACTERS = 1_000_000
@@ -28,10 +28,7 @@ class Stranger:
         """Reads the text of an object."""
         if len(text) > MOST_CHARACTERS:
             raise ValueError("too large")
-        try:
-            return cls(json.loads(text))
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+        return cls(load(text))
 
     def __contains__(self, name: str) -> bool:
         return self._given.get(name) is not None

@@ -1,5 +1,6 @@
 """The sink's commits as runs and copies of one query would make them: in turn, each once. Without a Spark session."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.query_batch import REMEMBERED_RUNS, Batch
 from spark_rowtime.spark.sink import RowtimeStreamWriter, TaskOutput
 from spark_rowtime.store import open_store
+from spark_rowtime.store.commits import Commit
 from spark_rowtime.types.schema import rows_to_batch
 from tests.streams import at
 
@@ -53,6 +55,16 @@ def test_in_turn(sink: Sink) -> None:
     with pytest.raises(rt.ProducerFencedError, match=r"Batch 1 of query q .* batch 2 has been written"):
         sink.commit("a", 1)
     assert sink.landed == [0, 1, 2]
+
+
+@pytest.mark.parametrize("checkpoint", ["10", "offset 7", '{"runs": 7}', "[" * 100_000])
+def test_a_producer_of_another_program_is_refused(sink: Sink, checkpoint: str) -> None:
+    with closing(open_store(sink.path)) as store:
+        made = store.attach("spark-q", "another program", "{}")
+        store.commit(Commit(made.name, made.epoch, 1, checkpoint=checkpoint))
+    with pytest.raises(rt.InvalidOptionError, match="is not one of a query"):
+        sink.commit("a", 0)
+    assert not sink.landed
 
 
 def test_of_two_runs_the_later_goes_on(sink: Sink) -> None:

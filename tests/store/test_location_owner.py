@@ -13,7 +13,7 @@ from spark_rowtime.store import adopt_location, check_store, create_store, delet
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.postgres.objects import OWNER_OBJECT
-from spark_rowtime.store.postgres.owner import KEPT_MARKS
+from spark_rowtime.store.postgres.owner import KEPT_MARKS, Mark
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.postgresserver import PostgresServer
@@ -49,6 +49,10 @@ class Place:
     def files(self) -> set[Path]:
         """All objects in the folder."""
         return {file for file in self.folder.rglob("*.arrow") if file.name != "schema.arrow"}
+
+
+def test_a_mark_that_a_stranger_has_written_is_none() -> None:
+    assert Mark.of(b"[" * 100_000) is None
 
 
 @pytest.fixture
@@ -199,6 +203,9 @@ def test_a_restored_server_and_a_standby_that_has_taken_over(postgres: PostgresS
                 Writer(store, "b").send(large(20_000))
                 store.adopt()
                 assert store.gc(age=0).files == 1
+            restored.execute("DELETE FROM rowtime.unnamed_objects WHERE state = 'owner'", database="shop")
+            with open_store(path) as store, pytest.raises(StoreUnavailableError, match="No object was written"):
+                Writer(store, "c").send(large(30_000))
         finally:
             restored.remove()
     finally:

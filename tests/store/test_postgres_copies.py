@@ -1,11 +1,12 @@
 """A copy into a database may take long: its location may be slow. It keeps nobody waiting, and may be killed."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_rowtime.errors import StreamExistsError
+from spark_rowtime.errors import StreamBusyError, StreamExistsError
 from spark_rowtime.store import (
     check_store,
     copy_store,
@@ -167,6 +168,29 @@ def test_a_copy_that_goes_on_is_left_alone(
         assert check_store(path).damage == []
         with open_store(path) as copy:
             assert read(copy) == list(ROWS)
+
+
+def test_a_stream_that_gets_the_name_meanwhile_is_not_deleted(
+    postgres: PostgresServer, database: str, source: str, tmp_path: Path
+) -> None:
+    """Two are renamed while a deletion waits for the lock: neither loses rows or objects."""
+    orders, new = (postgres.url(name, database=database) for name in ("orders", "orders-new"))
+    for path in (orders, new):
+        copy_store(source, path, location=to_location(str(tmp_path / "objects")))
+    with ThreadPoolExecutor() as threads, postgres.connect(database=database) as other:
+        with other.transaction():
+            other.execute("LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE")
+            deletion = threads.submit(delete_store, orders, None)
+            while not other.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
+                pass
+            for old, now in (("orders", "old"), ("orders-new", "orders")):
+                for table in ("streams", "heads"):
+                    other.execute(f"UPDATE rowtime.{table} SET name = %s WHERE name = %s", (now, old))
+        with pytest.raises(StreamBusyError, match="Another stream has got the name"):
+            deletion.result()
+    for path in (orders, postgres.url("old", database=database)):
+        with open_store(path) as store:
+            assert read(store) == list(ROWS)
 
 
 def rows_of_copies(postgres: PostgresServer, database: str) -> int:

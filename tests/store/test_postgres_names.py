@@ -114,6 +114,9 @@ STRANGE: dict[str, Callable[[Changed], None]] = {
     "another bucket's server": lambda c: c.settings(location="abfss://c@evil.example.com/x"),
     "settings of no version": lambda c: c.settings(no_such=1),
     "ancestors that are none": lambda c: c.change("UPDATE rowtime.streams SET ancestors = '7' WHERE id = %s", c.number),
+    "ancestors without an end": lambda c: c.change(
+        "UPDATE rowtime.streams SET ancestors = repeat('[', 100000) WHERE id = %s", c.number
+    ),
     "a schema that is none": lambda c: c.change("UPDATE rowtime.streams SET schema = 'x' WHERE id = %s", c.number),
 }
 

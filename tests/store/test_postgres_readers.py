@@ -189,6 +189,14 @@ def test_who_has_no_role_learns_nothing(postgres: PostgresServer, database: str)
         rt.describeStream(postgres.url("orders", user="nobody_shared", database=database))
 
 
+FORGED = (
+    "INSERT INTO rowtime.events SELECT stream, h.seq + 1, 'left', e.producer, 0, 0, 0, 0, h.rows + 1, e.rows, "
+    "e.least, e.largest, e.width, e.length, e.checksum FROM rowtime.heads h JOIN rowtime.events e USING (stream) "
+    "WHERE e.producer = '{}' AND e.width IS NOT NULL LIMIT 1"
+)
+"""A train of a producer under another kind of event."""
+
+
 def test_a_writer_sends_as_nobody_who_has_a_login(postgres: PostgresServer) -> None:
     """With the row security of the guide. Each goes on through many eras, takes over its own, and notes what ended."""
     owner = make_database(postgres, "bound")
@@ -204,6 +212,7 @@ def test_a_writer_sends_as_nobody_who_has_a_login(postgres: PostgresServer) -> N
         with postgres.connect(user=bob, database="bound") as attacker:
             for statement in (
                 f"INSERT INTO rowtime.events SELECT stream, seq + 1, 'sent', '{ann}', 0, 0, 0, 0, 0 FROM rowtime.heads",
+                FORGED.format(ann),
                 f"UPDATE rowtime.producers SET floor = 0 WHERE name = '{ann}'",
                 "UPDATE rowtime.events SET producer = 'free'",
             ):

@@ -88,7 +88,7 @@ def test_an_owner_creates_alters_removes_and_deletes(postgres: PostgresServer, d
         rt.deleteStream(one, force=True)
 
 
-@pytest.mark.parametrize("about", ['{"name": "x"}', "{", "7", '{"location": 7}'])
+@pytest.mark.parametrize("about", ['{"name": "x"}', "{", "7", '{"location": 7}', "[" * 2600])
 def test_a_writer_cannot_have_an_owner_take_a_stream_for_a_copy_that_was_interrupted(
     postgres: PostgresServer, database: str, about: str
 ) -> None:

@@ -298,3 +298,6 @@ def test_send_leaves_the_checkpoint_of_another_feed_alone(orders: str, tmp_path:
     assert "has the checkpoint '10' of another feed" in said
     assert "under names of its own" in said
     assert rt.describeStream(orders).producers[0].checkpoint == "10"
+    with rt.openSink(orders, producer="shop") as sink:
+        sink.flush(checkpoint="[" * 100_000)
+    assert "of another feed" in refused("send", orders, "--csv", file, "--rowtime", "rowtime", "--producer", "who")

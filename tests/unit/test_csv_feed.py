@@ -521,7 +521,7 @@ def test_what_is_no_file_or_never_ends_a_field_is_refused(tmp_path: Path, monkey
         CsvRows(tmp_path / "pipe", "time")
     before = csv.field_size_limit(100)
     try:
-        with pytest.raises(rt.SchemaMismatchError, match="Perhaps a quote is not closed"):
+        with pytest.raises(rt.SchemaMismatchError, match="line 1: a quote is not closed"):
             CsvRows(write(tmp_path, '"time\n' + 200 * "x"), "time").schema  # noqa: B018
     finally:
         csv.field_size_limit(before)
@@ -562,3 +562,35 @@ def test_in_all_blocks_times_have_an_offset_or_in_none(tmp_path: Path, monkeypat
     file = write(tmp_path, f"time\n{lines}2026-02-01T10:30Z\n")
     with pytest.raises(rt.SchemaMismatchError, match="it has a time that cannot be read"):
         list(CsvRows(file, "time", time_format="%d.%m.%Y %H:%M").batches())
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('a\n"b\nc\n', 3),
+        ('a\nb\n"c', 4),
+        ('a\n"b" c\nd\n', 3),
+        ('a\n"b"c\n"d\ne\n', 3),
+        ('"a\nb"\n"c\n', 4),
+    ],
+)
+def test_a_quote_that_is_not_closed_takes_no_rows_for_text(tmp_path: Path, text: str, line: int) -> None:
+    lines, within = list[str](), False
+    for part in text.splitlines(keepends=True):
+        lines.append(part if within else f"2025-05-06T10:00:00Z,{part}")
+        within = within != (part.count('"') % 2 == 1 and part[0] == '"')
+    file = tmp_path / "one.csv"
+    file.write_text("time,shop\n" + "".join(lines))
+    with pytest.raises(rt.SchemaMismatchError, match=f"one.csv, line {line}: a quote is not closed, or text follows"):
+        list(CsvRows(file, "time").batches())
+
+
+@given(st.lists(st.text('ab" \n,', max_size=4), min_size=1, max_size=4))
+def test_quotes_that_are_closed_are_read_as_python_reads_them(tmp_path_factory: Any, texts: list[str]) -> None:
+    """Also one within a text that is not quoted."""
+    file = tmp_path_factory.mktemp("csv") / "one.csv"
+    with file.open("w", newline="") as out:
+        csv.writer(out).writerows([["time", "x"], *(["2025-05-06T10:00:00Z", text] for text in texts)])
+        out.write('2025-05-06T10:00:00Z,5" pipe\n')
+    found = [x for one in CsvRows(file, "time", nulls=("NULL",)).batches() for x in one.column("x").to_pylist()]
+    assert found == [*texts, '5" pipe']

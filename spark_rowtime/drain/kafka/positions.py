@@ -12,6 +12,7 @@ from spark_rowtime.drain.kafka.cluster import Cluster
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.topics import Part, TopicState
+from spark_rowtime.types.json_values import load
 
 POSITIONS = "rowtime-positions"
 """The default name of that topic."""
@@ -66,7 +67,7 @@ class Positions:
         if found is None:
             return None
         try:
-            fields = json.loads(found)
+            fields = load(found)
             state = TopicState(topic, fields.pop(_ID), fields.pop(_PARTITIONS))
             del fields[_TOPIC]
         except (ValueError, TypeError, KeyError, AttributeError):

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from spark_rowtime.drain.properties import BATCH, QUERY
 from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.timestamps import LARGEST
 
 _KEY, _PREFIX, _WHOLE = "commitInfo", "rowtime.", ("", "null", "[]")
@@ -90,8 +91,8 @@ class DeltaCommit:
 
 def _action(target: str, version: int, line: bytes) -> object:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
+        return load(line)
+    except ValueError as error:
         raise StoreCorruptError(
             f"Version {version} of {target} is no commit of a Delta log: a line of its file in _delta_log is no action "
             f"in JSON ({type(error).__name__}). Restore the file, or write to another table.",
@@ -101,8 +102,8 @@ def _action(target: str, version: int, line: bytes) -> object:
 
 def _metadata(text: object) -> dict[str, Any]:
     try:
-        given = json.loads(text) if isinstance(text, str) and QUERY in text else {}
-    except (ValueError, RecursionError):
+        given = load(text) if isinstance(text, str) and QUERY in text else {}
+    except ValueError:
         given = {}
     return given if isinstance(given, dict) else {}
 

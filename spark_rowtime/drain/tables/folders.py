@@ -1,6 +1,5 @@
 """The folder beside the periods of Parquet files: the drain's state, its lock, and unfinished files."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import Descriptor, no_fork
+from spark_rowtime.types.json_values import load
 
 FOLDER = "_rowtime"
 """Its name. Spark and others skip such names."""
@@ -31,7 +31,7 @@ def read_state(root: Path) -> dict[str, str]:
     file = root / FOLDER / STATE
     with loading(f"parquet:{root}", file):
         try:
-            state = json.loads(file.read_text())
+            state = load(file.read_text())
         except FileNotFoundError:
             return {}
         if not isinstance(state, dict) or not all(isinstance(value, str) for value in state.values()):

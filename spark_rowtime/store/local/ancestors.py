@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.types.json_values import load
 
 _FIND = "SELECT name, value, seal FROM meta WHERE name = ?"
 
@@ -20,7 +21,7 @@ Execute = Callable[..., Any]
 def ancestors(execute: Execute) -> dict[str, int]:
     """Returns the ids of the streams of which this one is a copy, each with the last seq that both have."""
     row = execute(_FIND, ("ancestors",)).fetchone()
-    return {} if row is None else dict(json.loads(intact(row, "meta")[1]))
+    return {} if row is None else dict(load(intact(row, "meta")[1]))
 
 
 def become_copy(execute: Execute) -> None:

@@ -20,6 +20,7 @@ from spark_rowtime.store.postgres.connection import Statement, run
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import Ownership
 from spark_rowtime.store.postgres.stream_locks import copied
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ def _remove(connection: psycopg.Connection[Any], stream: int, about: str, path: 
 def _objects(about: str, path: str) -> Objects | None:
     """The objects that a copy has written, by its note; None if it has no location."""
     try:
-        noted = json.loads(about)
+        noted = load(about)
         return Objects(path, noted["location"], noted["uuid"]) if "location" in noted else None
     except (ValueError, TypeError, LookupError) as error:
         raise StoreCorruptError(

@@ -16,7 +16,7 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.admission import Use, require_unused, use_of
+from spark_rowtime.store.admission import Use, replaced, require_unused, use_of
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
@@ -32,6 +32,7 @@ from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 from spark_rowtime.types.arguments import did_you_mean, nearest
+from spark_rowtime.types.json_values import load
 from spark_rowtime.types.short_repr import short_error, short_repr
 
 _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.streams WHERE name = %s"
@@ -185,7 +186,7 @@ def _opened(row: tuple[Any, ...], where: Address) -> StreamRow:
         raise strange(where.path, f"the id {short_repr(stream)}, which no stream has")
     try:
         read = pa.ipc.read_schema(pa.py_buffer(schema))
-        return StreamRow(number, name, stream, read, settings_of(settings), dict(json.loads(ancestors)))
+        return StreamRow(number, name, stream, read, settings_of(settings), dict(load(ancestors)))
     except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
         raise strange(where.path, f"a schema or settings that cannot be read ({short_error(error)})") from None
 
@@ -265,11 +266,13 @@ def delete_postgres(path: str, before: Use | None) -> None:
     """
     where = address(path)
     with open_postgres(path) as store:
-        objects = store.objects
+        objects, number = store.objects, store.number
         owned = objects is not None and store.owns_objects()
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
+        if stream != number:
+            raise replaced(path)
         if before is not None:
             with open_postgres(path) as store:
                 require_unused(path, before, use_of(store))

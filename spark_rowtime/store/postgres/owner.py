@@ -14,6 +14,7 @@ from psycopg import Cursor
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.types.json_values import load
 
 LACKS = "location"
 """What a stream lacks whose location belongs to another database, in the values of the error."""
@@ -64,7 +65,7 @@ class Mark(NamedTuple):
     def of(cls, content: bytes) -> "Mark | None":
         """Returns the mark of that content; None if it is none."""
         try:
-            found = json.loads(content)
+            found = load(content)
             database = Database(*(found[name] for name in Database._fields))
             return cls(database, str(found["stream"]), str(found["mark"]))
         except (ValueError, TypeError, KeyError):
