@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StreamNotFoundError
+from spark_rowtime.serve.call import SharedCalls
 from spark_rowtime.serve.metrics import registry_of
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.state import read_shown, shown
@@ -59,7 +60,9 @@ class _Pages:
     """What each address answers."""
 
     def __init__(self, served: Served, watcher: Watcher) -> None:
-        self._served, self._watcher, self._registry = served, watcher, registry_of(served)
+        self._served, self._watcher = served, watcher
+        self._read, self._why = SharedCalls(read_shown), SharedCalls(served.why)
+        self._registry = registry_of(served, self._read)
 
     async def streams(self, request: Request) -> Response:
         del request
@@ -67,12 +70,12 @@ class _Pages:
 
     async def describe(self, request: Request) -> Response:
         path = _named(request, await run_in_threadpool(self._served.paths))
-        return _json(shown(await run_in_threadpool(read_shown, path)))
+        return _json(shown(await run_in_threadpool(self._read, path)))
 
     async def why(self, request: Request) -> Response:
         served, at = await run_in_threadpool(self._served.paths), request.query_params.get("at")
         path = _named(request, [*served, *self._served.tables])
-        return _json((await run_in_threadpool(self._served.why, path, at)).toJson())
+        return _json((await run_in_threadpool(self._why, path, at)).toJson())
 
     async def live(self, request: Request) -> Response:
         del request

@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import RowtimeError
+from spark_rowtime.serve.call import PATIENCE_SECONDS, Call, SharedCalls
 from spark_rowtime.serve.served import Served
-from spark_rowtime.serve.state import read_shown
 from spark_rowtime.store.record import WAITED_FOR
 from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.timestamps import SECOND_MICROS
@@ -41,12 +41,16 @@ _PRODUCER = {
 class StreamCollector(Collector):
     """Reads the streams each time that the metrics are asked for."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, served: Served, read: SharedCalls[[str], StreamInfo]) -> None:
+        self._served, self._read = served, read
 
     def collect(self) -> Iterable[Metric]:
-        """Yields the metrics of all streams."""
-        infos = {path: _info(path) for path in self._served.paths()}
+        """Yields the metrics of all streams. One that does not answer keeps the others waiting for moments alone."""
+        calls = {}
+        for path in self._served.paths():
+            calls[path] = self._read.begin(path)
+            calls[path].done_within(PATIENCE_SECONDS)
+        infos = {path: _info(path, call) for path, call in calls.items()}
         up = GaugeMetricFamily("rowtime_stream_up", "1 if the stream can be read, else 0", labels=["stream"])
         for path, info in infos.items():
             up.add_metric([path], int(info is not None))
@@ -58,16 +62,16 @@ class StreamCollector(Collector):
         yield from _states(known)
 
 
-def registry_of(served: Served) -> CollectorRegistry:
-    """Returns a registry with the metrics of the streams, and nothing about this process."""
+def registry_of(served: Served, read: SharedCalls[[str], StreamInfo]) -> CollectorRegistry:
+    """Returns a registry with the metrics of the streams, and nothing about this process. ``read`` reads a stream."""
     registry = CollectorRegistry()
-    registry.register(StreamCollector(served))
+    registry.register(StreamCollector(served, read))
     return registry
 
 
-def _info(path: str) -> StreamInfo | None:
+def _info(path: str, call: Call[StreamInfo]) -> StreamInfo | None:
     try:
-        return read_shown(path)
+        return call.result()
     except RowtimeError:
         return None
     except Exception:  # one stream with something unheard of in it must not hide the others

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from spark_rowtime.diagnosis.explanation import Explanation
@@ -12,10 +14,13 @@ from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.drain.tables.reach import DELTA, local
 from spark_rowtime.drain.tables.why import explain_table, is_table
 from spark_rowtime.errors import RowtimeError, StreamNotFoundError
+from spark_rowtime.serve.call import PATIENCE_SECONDS, Call, SharedCalls
 from spark_rowtime.store import list_stores, open_store
 from spark_rowtime.store.place import Place, place_of
 
 LOG = logging.getLogger("spark_rowtime")
+START_SECONDS = 10.0
+"""How long the start waits for a stream. Whatever has not answered then is shown as one that does not."""
 LIST_SECONDS = 10.0
 """How often folders are listed and places found again, for streams that came, went or moved meanwhile."""
 
@@ -30,10 +35,13 @@ class Served:
     def __init__(self, paths: Sequence[str]) -> None:
         self.tables = [path for path in dict.fromkeys(paths) if is_table(path)]
         others = [path for path in dict.fromkeys(paths) if path not in self.tables]
-        self._folders = [path for path in others if not _is_stream(path)]
+        opened = {path: Call(partial(_is_stream, path)) for path in others}
+        self._folders = [path for path, call in opened.items() if call.done_within(START_SECONDS) and not call.result()]
         self._streams = [path for path in others if path not in self._folders]
         self._table_at = {name: table for table in self.tables for name in _names_of(table)}
         self._listed: dict[str, list[str]] = {}
+        self._list = SharedCalls(list_stores)
+        self._looking = threading.Lock()
         self._due = 0.0
         self._places: dict[Place, str] = {}
         self._look()
@@ -45,19 +53,27 @@ class Served:
 
     def _look(self) -> None:
         """Lists the folders again, and finds the places of all streams, if that is due."""
-        if time.monotonic() < self._due:
-            return
-        self._listed = {folder: self._list(folder) for folder in self._folders}
+        if time.monotonic() >= self._due and self._looking.acquire(blocking=False):
+            try:
+                self._look_again()
+            finally:
+                self._looking.release()
+
+    def _look_again(self) -> None:
+        self._listed = {folder: self._streams_of(folder) for folder in self._folders}
         self._due = time.monotonic() + LIST_SECONDS
         places: dict[Place, str] = {}
         for path in (*self._streams, *(path for paths in self._listed.values() for path in paths)):
             places.setdefault(_place(path), path)
         self._places = places
 
-    def _list(self, folder: str) -> list[str]:
+    def _streams_of(self, folder: str) -> list[str]:
         """The streams of a folder; those that were there before, if it cannot be listed just now."""
+        listing = self._list.begin(folder)
+        if not listing.done_within(PATIENCE_SECONDS):
+            return self._listed.get(folder, [])
         try:
-            return list_stores(folder)
+            return listing.result()
         except (RowtimeError, OSError):
             LOG.warning("The folder %s cannot be listed", folder, exc_info=True)
             return self._listed.get(folder, [])

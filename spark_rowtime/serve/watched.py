@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import deque
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -56,7 +55,7 @@ class WatchedStream:
         self._producers: dict[str, Value] = {}
         self._details: Value = {}
         self._reasons: Value = {}
-        self._late: deque[Value] = deque(maxlen=LATE_ROWS)
+        self._late: list[Value] = []
         self._rejection = 0
         self._times_due = self._details_due = 0.0
 
@@ -78,7 +77,7 @@ class WatchedStream:
 
     def whole(self) -> Value:
         """Returns all that was known after the last look."""
-        known = self._message(list(self._producers.values()), list(self._late))
+        known = self._message(list(self._producers.values()), self._late)
         return {**known, "full": True, "details": self._details, "why": self._reasons}
 
     def _first_look(self, store: Store) -> Value:
@@ -149,7 +148,7 @@ class WatchedStream:
         after = max(self._rejection, end - LATE_ROWS)
         found = [row for rejection in store.rejections(after, end) for row in _late_rows(rejection)][-LATE_ROWS:]
         self._rejection = end
-        self._late.extend(found)
+        self._late = [*self._late, *found][-LATE_ROWS:]
         return found
 
     def _message(self, producers: list[Value], late: list[Value]) -> Value:

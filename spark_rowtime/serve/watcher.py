@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from spark_rowtime.serve.call import ANSWER_SECONDS, NO_ANSWER, PATIENCE_SECONDS, Call
 from spark_rowtime.serve.connections import most_connections
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
@@ -36,6 +37,11 @@ class Watcher:
     def __init__(self, served: Served) -> None:
         self._served = served
         self._watched: dict[str, _Watched] = {}
+        self._looks: dict[str, Call[Any]] = {}
+        """The looks that are under way."""
+        self._silent: set[str] = set()
+        """What was shown as not answering. Its next answer gives the whole."""
+        self._cpu_seconds = 0.0
         self._queues: set[_Queue] = set()
         self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
@@ -106,8 +112,8 @@ class Watcher:
                     _end(queue)
 
     def _measured_look(self) -> tuple[list[bytes], float]:
-        begin = time.thread_time()
-        return self._look(), time.thread_time() - begin
+        begin, self._cpu_seconds = time.thread_time(), 0.0
+        return self._look(), time.thread_time() - begin + self._cpu_seconds
 
     def _look(self) -> list[bytes]:
         """Looks at each stream and table; returns the changes."""
@@ -119,15 +125,40 @@ class Watcher:
             self._watched.setdefault(path, WatchedTable(path, self._served))
         for path in gone:
             del self._watched[path]
+            self._looks.pop(path, None)
+            self._silent.discard(path)
         removed = [event_of({"stream": path, "removed": True}) for path in gone]
-        return removed + self._each(lambda watched: watched.look())
+        return removed + self._each(self._change)
 
     def _whole(self) -> list[bytes]:
-        return self._each(lambda watched: watched.whole())
+        return self._each(self._known)
 
     def _each(self, message_of: Callable[[_Watched], Any]) -> list[bytes]:
         messages = (message_of(watched) for watched in self._watched.values())
         return [event_of(message) for message in messages if message is not None]
+
+    def _change(self, watched: _Watched) -> Any:
+        """Returns what a look finds. One that does not answer keeps the others waiting for a moment, once."""
+        path = watched.path
+        look = self._looks.pop(path, None) or Call(watched.look)
+        if not look.done_within(PATIENCE_SECONDS):
+            self._looks[path] = look
+            if path in self._silent or not look.lasts(ANSWER_SECONDS):
+                return None
+            self._silent.add(path)
+            return self._known(watched)
+        self._cpu_seconds += look.cpu_seconds
+        change = look.result()
+        if path in self._silent:
+            self._silent.remove(path)
+            return watched.whole()
+        return change
+
+    def _known(self, watched: _Watched) -> Any:
+        known = watched.whole()
+        if watched.path in self._looks and not known["facts"]:
+            self._silent.add(watched.path)
+        return {**known, "error": NO_ANSWER} if watched.path in self._silent else known
 
     def end(self) -> None:
         """Disconnects all readers, so that the server can end."""
