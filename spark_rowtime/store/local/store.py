@@ -13,7 +13,7 @@ from spark_rowtime.bounds.clock import Event, Status
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import Renewal
@@ -26,6 +26,7 @@ from spark_rowtime.store.local import cuts, key_floors, producers, readers, reje
 from spark_rowtime.store.local.ancestors import ancestors
 from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
+from spark_rowtime.store.local.group import Group, Member
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slices_between
 from spark_rowtime.store.local.log import Log
@@ -75,7 +76,8 @@ class LocalStore(LedgerStore):
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self.ancestors = ancestors(catalog.execute)
-        self._guard = guard
+        self._guard, self._writer_guard = guard, Guard(path, threading.RLock())
+        """The second is for the segment that is open. Who needs both takes it last."""
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
         self._log = Log(catalog)
@@ -83,6 +85,7 @@ class LocalStore(LedgerStore):
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
         self._redo = Redo(catalog, self._writer)
         self._reader = SegmentReader(Path(path), self.schema)
+        self._group = Group(guard, self._land)
         self._watch = Watch(Path(path), pause)
         self._collector = Collector(self, catalog, self._log, self._guard, self._transaction, self._look_at_uptime)
         self._indexed = IndexedTrains(catalog)
@@ -203,39 +206,72 @@ class LocalStore(LedgerStore):
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
-        with self._guard, self._writing():
+        with self._writing():
             self._require_segment()
             return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Writes the segment. Refused within itself, as in a signal's handler."""
-        if self._is_writing:
-            raise interrupted(self.path)
-        self._is_writing = True
+        """Writes the segment, also while another thread commits. Refused within itself, as in a signal's handler."""
         try:
-            yield
-        except OSError:
+            with self._writer_guard:
+                if self._is_writing:
+                    raise interrupted(self.path)
+                self._is_writing = True
+                try:
+                    yield
+                finally:
+                    self._is_writing = False
+        except StoreUnavailableError as error:
+            if isinstance(error.__cause__, OSError):
+                self._look_what_is_wrong()
+            raise
+
+    def _look_what_is_wrong(self) -> None:
+        with self._guard:
             self._uptime.ask()  # on a full disk nobody can write
             self._catalog.require()  # the stream was renamed or deleted
-            raise
-        finally:
-            self._is_writing = False
 
     def _commit(self, commit: Commit, cuts: Cuts) -> Receipt | Limits:
-        with self._guard:
-            if commit.trains:
-                with self._writing():
-                    self._redo.prepare(commit.trains)
-            with self._transaction():
-                page = self._page()
-                made = self._ledger(page).commit(commit, cuts)
-                self._redo.write(page.trains)
-            self._redo.landed(page.trains)
-        self._collector.after_commit(page.trains)
+        member = Member(commit, cuts)
+        made = self._group.commit(member)
+        self._collector.after_commit(member.trains)
         if isinstance(made, Receipt):
             self._collector.after_bounds(made.seq, len(commit.bounds))
         return made
+
+    def _land(self, members: Sequence[Member]) -> None:
+        """Runs one transaction for the members of a group."""
+        if staged := [train for member in members for train in member.commit.trains]:
+            with self._writing():
+                self._redo.prepare(staged)
+        decide = self._decided_alone if len(members) == 1 else self._decided
+        with self._transaction():
+            found = [decide(member) for member in members]
+            trains = [train for page, _ in found for train in page.trains]
+            with self._writer_guard:
+                self._redo.write(trains)
+        with self._writer_guard:
+            self._redo.landed(trains)
+        for member, (page, made) in zip(members, found, strict=True):
+            member.trains, member.made = page.trains, made
+
+    def _decided_alone(self, member: Member) -> tuple[LocalPage, Receipt | Limits]:
+        page = self._page()
+        return page, self._ledger(page).commit(member.commit, member.cuts)
+
+    def _decided(self, member: Member) -> tuple[LocalPage, Receipt | Limits | RowtimeError]:
+        """Returns the error if the commit is refused. Then the transaction goes on without it."""
+        self._catalog.execute("SAVEPOINT member")
+        try:
+            return self._decided_alone(member)
+        except RowtimeError as error:
+            self._catalog.execute("ROLLBACK TO member")
+            self._log.forget()
+            self._log.catch_up()
+            return self._page(), error
+        finally:
+            self._catalog.execute("RELEASE member")
 
     def _require_segment(self) -> None:
         """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
@@ -245,13 +281,15 @@ class LocalStore(LedgerStore):
             raise lost
 
     def _require_staged(self, trains: Sequence[Staged]) -> None:
-        if trains:
+        if not trains:
+            return
+        with self._writer_guard:
             self._require_segment()
-        if any(self._writer.is_in_doubt(train.location) for train in trains):
-            raise unsynced(self.path)
-        for segment in {train.location.segment for train in trains}:
-            if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
-                raise staged_gone(self.path)
+            if any(self._writer.is_in_doubt(train.location) for train in trains):
+                raise unsynced(self.path)
+            for segment in {train.location.segment for train in trains}:
+                if not self._writer.holds(segment) and not segment_exists(Path(self.path), segment):
+                    raise staged_gone(self.path)
 
     def alter(self, add: pa.Schema | None = None, change: Change | None = None, expected: Sequence[str] = ()) -> None:
         with self._transaction():
@@ -408,15 +446,19 @@ class LocalStore(LedgerStore):
 
     def _is_current(self) -> bool:
         with self._guard:
-            if not self._catalog.is_current() or self._writer.lost() is not None:
+            with self._writer_guard:
+                lost = self._writer.lost()
+            if lost is not None or not self._catalog.is_current():
                 return False
             _, schema, settings = self._catalog.meta()
             return bool(schema.equals(self.schema, check_metadata=True)) and settings == self.settings
 
     def close(self) -> None:
-        if self._guard.open_here and self._sharers.remove() and self._guard.shut():
-            with no_fork(), self._guard.after_calls():  # SQLite crashes if a connection is closed that a thread uses
-                self._writer.close()
-                self._reader.close()
-                self._watch.close()
-                self._catalog.close()
+        if not (self._guard.open_here and self._sharers.remove() and self._guard.shut()):
+            return
+        self._writer_guard.shut()
+        with no_fork(), self._guard.after_calls(), self._writer_guard.after_calls():
+            self._writer.close()
+            self._reader.close()
+            self._watch.close()
+            self._catalog.close()  # last; SQLite crashes if a connection is closed that a thread uses

@@ -1,0 +1,174 @@
+"""Commits of several threads in one transaction: as if each had one of its own, with one sync for all."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import spark_rowtime as rt
+from spark_rowtime.errors import DataLostError, LateRowError, ProducerFencedError, RowtimeError, StoreUnavailableError
+from spark_rowtime.store import check_store, open_store
+from spark_rowtime.store.commits import Commit
+from spark_rowtime.store.local import LocalStore
+from tests.sparksession import wait_for
+from tests.store.streams import Writer, batch, read, seconds
+from tests.store.streams import at as micros
+
+Open = Callable[..., LocalStore]
+
+
+@contextmanager
+def together(store: LocalStore, commits: Sequence[Commit]) -> Iterator[list[Future[Any]]]:
+    """Commits in threads that wait for the store, in this order, until the block ends."""
+    with ThreadPoolExecutor(len(commits)) as threads, store._guard:
+        found = []
+        for n, commit in enumerate(commits, 1):
+            found.append(threads.submit(store.commit, commit))
+            wait_for(lambda n=n: len(store._group._waiting) == n, "the thread to wait")  # type: ignore[misc]
+        yield found
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a commit gave, without its seq: the type of its error, or the floor and the late rows."""
+    try:
+        receipt = call()
+    except RowtimeError as error:
+        return type(error)
+    return receipt.floor, [seconds(one.rows) for one in receipt.rejected]
+
+
+@pytest.fixture
+def transactions(open_here: Open) -> tuple[LocalStore, list[str]]:
+    """A store with durability power, and the statements that end its transactions."""
+    store, ended = open_here(durability="power"), list[str]()
+    store._catalog._db.set_trace_callback(lambda sql: ended.append(sql) if sql in ("COMMIT", "ROLLBACK") else None)
+    return store, ended
+
+
+def test_threads_share_a_sync(transactions: tuple[LocalStore, list[str]]) -> None:
+    store, ended = transactions
+    commits = [Writer(store, f"p{n}").commit([n + 1], floor=n + 1) for n in range(20)]
+    ended.clear()
+    with together(store, commits) as found:
+        pass
+    assert sorted(future.result().seq for future in found) == list(range(21, 41))
+    assert ended == ["COMMIT"]
+    assert sorted(read(store)) == list(range(1, 21))
+    assert check_store(store.path).damage == []
+
+
+def test_as_if_alone(open_here: Open, tmp_path: Any) -> None:
+    """Rows of several threads, late ones, refused commits of all kinds, and one twice: as one after the other."""
+    store, alone = open_here(), str(tmp_path / "alone")
+    rt.createStream(alone, store.schema)
+    with closing(open_store(alone)) as other:
+        given, expected = (_commits(one) for one in (store, other))
+        with together(store, given) as found:
+            pass
+        outcomes = [outcome(future.result) for future in found]
+        assert outcomes == [outcome(lambda commit=commit: other.commit(commit)) for commit in expected]  # type: ignore[misc]
+        assert {ProducerFencedError, DataLostError, LateRowError} <= {one for one in outcomes if isinstance(one, type)}
+        assert [one for one in outcomes if isinstance(one, tuple) and one[1]] == [(micros(3), [[2.0]])]
+        assert (sorted(read(store)), store.head()) == (sorted(read(other)), other.head())
+        for name in ("late", "strict", "wrong"):
+            assert store.producer(name) == other.producer(name)
+    assert check_store(store.path).damage == []
+
+
+def _commits(store: LocalStore) -> list[Commit]:
+    names = ("good", "late", "strict", "wrong", "fenced", "more")
+    good, late, strict, wrong, fenced, more = (Writer(store, name) for name in names)
+    for name in names[1:]:
+        store.detach(name)
+    first = good.commit([3, 4], floor=3)
+    return [
+        first,
+        late.commit([5], [2], floor=1),
+        replace(strict.commit([2], [6]), all_or_nothing=True),
+        replace(wrong.commit([7]), number=5),
+        replace(fenced.commit([8]), epoch=9),
+        first,
+        more.commit([9], floor=9),
+    ]
+
+
+def test_what_fails_together_is_tried_alone(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the thread whose commit cannot be written gets the error."""
+    store, decided = open_here(), LocalStore._decided_alone
+
+    def failing(self: LocalStore, member: Any) -> Any:
+        if member.commit.producer == "bad":
+            raise OSError(28, "No space left on device")
+        return decided(self, member)
+
+    monkeypatch.setattr(LocalStore, "_decided_alone", failing)
+    with together(store, [Writer(store, name).commit([1]) for name in ("a", "bad", "b")]) as found:
+        pass
+    assert [outcome(one.result) for one in found] == [(None, []), StoreUnavailableError, (None, [])]
+    assert read(store) == [1, 1]
+    assert not store._group._waiting
+
+
+def test_whoever_is_interrupted_leaves_the_others_to_land(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, land, interrupted = open_here(), LocalStore._land, list[bool]()
+
+    def stopped(self: LocalStore, members: Any) -> None:
+        if len(members) > 1 and not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        land(self, members)
+
+    monkeypatch.setattr(store._group, "_land", lambda members: stopped(store, members))
+    with together(store, [Writer(store, name).commit([1]) for name in ("a", "b", "c")]) as found:
+        pass
+    assert sorted(type(one.exception()) is KeyboardInterrupt for one in found) == [False, False, True]
+    assert read(store) == [1, 1]
+    assert not store._group._waiting
+
+
+def test_a_commit_that_is_given_up_while_it_waits_does_not_land(open_here: Open) -> None:
+    store = open_here()
+    own, other = Writer(store, "own"), Writer(store, "other")
+    holds, ends = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store._guard:
+            holds.set()
+            wait_for(lambda: bool(store._group._waiting), "the main thread to wait")
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+            ends.wait(60)
+
+    def give_up(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR1, give_up)
+    thread = threading.Thread(target=hold)
+    try:
+        thread.start()
+        holds.wait(60)
+        with pytest.raises(TimeoutError):
+            own.send(floor=5)
+    finally:
+        ends.set()
+        thread.join()
+        signal.signal(signal.SIGUSR1, before)
+    other.send([1])
+    assert (read(store), store.producer("own").number) == ([1], 0)
+
+
+def test_rows_are_written_while_another_thread_commits(open_here: Open) -> None:
+    """It may wait for the disk. Who closes the store meanwhile waits for both."""
+    store = open_here()
+    with store._guard, ThreadPoolExecutor(1) as threads:
+        staged = threads.submit(store.stage, batch(1)).result(60)
+    writer = Writer(store, "a")
+    store.commit(replace(writer.commit(), trains=(staged,)))
+    assert read(store) == [1]
+    store.close()
+    with pytest.raises(rt.SinkClosedError):
+        store.stage(batch(2))
