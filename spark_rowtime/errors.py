@@ -37,12 +37,24 @@ Each message states what happened, with the values, and what to do about it.
 Each error can be pickled, so that it crosses Spark's process boundaries with all its values.
 """
 
+import re
 from typing import Any
 
 TEXT_CHARACTERS = 8000
 """The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
 that quotes data; what to do is at the end."""
 _END_CHARACTERS = 1000
+_PASSWORD = re.compile(r"(://[^\s/@:]*):[^\s/]*@")
+"""A password in an address, wherever a text repeats it. No part of this project takes one there."""
+
+
+def without_passwords(text: str) -> str:
+    """The text without the passwords of the addresses in it.
+
+    >>> without_passwords("postgresql://me:secret@db/shop is in another kind of store")
+    'postgresql://me:***@db/shop is in another kind of store'
+    """
+    return _PASSWORD.sub(r"\1:***@", text) if "://" in text else text
 
 
 def cut(text: str) -> str:
@@ -51,6 +63,10 @@ def cut(text: str) -> str:
         return text
     beginning = text[: TEXT_CHARACTERS - _END_CHARACTERS - 100]
     return f"{beginning} ... ({len(text)} characters) ... {text[-_END_CHARACTERS:]}"
+
+
+def _text(text: str) -> str:
+    return cut(without_passwords(text))
 
 
 class RowtimeError(Exception):
@@ -73,9 +89,9 @@ class RowtimeError(Exception):
     """
 
     def __init__(self, message: str, **values: Any) -> None:
-        super().__init__(cut(message))
+        super().__init__(_text(message))
         self.values: dict[str, Any] = {
-            name: cut(value) if isinstance(value, str) else value for name, value in values.items()
+            name: _text(value) if isinstance(value, str) else value for name, value in values.items()
         }
 
     def __reduce__(self) -> tuple[Any, ...]:

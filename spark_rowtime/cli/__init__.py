@@ -1,5 +1,6 @@
 """The command ``rowtime``, with one file per family of commands. Only ``jar`` imports PySpark."""
 
+import errno
 import os
 import shlex
 from collections.abc import Callable, Iterable
@@ -99,6 +100,10 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except RowtimeError as error:
             raise click.ClickException("\n".join(map(harmless, str(error).split("\n")))) from error
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise click.ClickException(f"The output cannot be written ({error.strerror}).") from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, without_passwords
 from spark_rowtime.kafka.address import KAFKA
 from spark_rowtime.kafka.settings import require_no_secrets, settings_in_file
 
@@ -66,5 +66,7 @@ def config_for(target: str, config: str | None) -> str | None:
     if target.startswith(KAFKA):
         return config
     if click.get_current_context().get_parameter_source("config") is ParameterSource.COMMANDLINE:
-        raise click.UsageError(f"--config is for Kafka's client, and {target} is no topic of Kafka. Leave it out.")
+        raise click.UsageError(
+            f"--config is for Kafka's client, and {without_passwords(target)} is no topic of Kafka. Leave it out."
+        )
     return None

@@ -161,9 +161,10 @@ class CsvRows:
         kept = list(self.columns or self._header)
         clash = [name for name in kept if name.lower() == ROWTIME and name != self.rowtime]
         if clash:
+            more = f"Give --rowtime {ROWTIME}, rename" if clash[0] == ROWTIME else "Rename"
             raise SchemaMismatchError(
-                f"{self.file} has a column {clash[0]!r}, but rowtime comes from {self.rowtime!r}. Give --rowtime "
-                f"{clash[0]}, rename the column, or leave it out: list the other columns with --columns.",
+                f"{self.file} has a column {clash[0]!r}, but rowtime comes from {self.rowtime!r}. {more} the column, "
+                "or leave it out: list the other columns with --columns.",
                 column=clash[0],
             )
         return kept

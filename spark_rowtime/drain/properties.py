@@ -26,7 +26,7 @@ QUERY_STATUS = "rowtime.account"
 """What the query tells about the batch: its sources and how far it has read them, its operators, the bounds."""
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
-KEYS = (BOUND, STRICT, FIRST, LAST, POSITION, QUERY, BATCH, OFFSETS)
+KEYS = (BOUND, STRICT, COLUMN, FIRST, LAST, POSITION, QUERY, BATCH, OFFSETS)
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from pyspark.sql.types import (
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.operators.ranges import HOLISTIC, Array, combined, differences, whole_sums
 from spark_rowtime.operators.sorted_rows import Index, Ranges
+from spark_rowtime.types.short_repr import short_repr
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", *HOLISTIC)
 IN_SEQUENCE = ("first", "last")
@@ -85,9 +87,20 @@ class Aggregate:
 
 def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list[Aggregate]:
     """Returns the requested aggregates over rows of ``schema``. Raises InvalidOptionError if one is not possible."""
+    if not isinstance(asked, Mapping) or not all(map(_is_one, asked.items())):
+        raise InvalidOptionError(
+            f"aggregates={short_repr(asked)} must be a dict such as {{'avgUnits': ('avg', 'units')}}.",
+            option="aggregates",
+        )
     if not asked:
         raise InvalidOptionError("aggregates is empty. Give for example {'avgUnits': ('avg', 'units')}.")
     return [_aggregate(name, what, schema) for name, what in asked.items()]
+
+
+def _is_one(asked: tuple[Any, Any]) -> bool:
+    name, what = asked
+    texts = (name, *what) if isinstance(what, tuple | list) else ()
+    return len(texts) == len(("name", "function", "column")) and all(isinstance(text, str) for text in texts)
 
 
 def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:

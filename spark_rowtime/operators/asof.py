@@ -3,12 +3,8 @@
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import reduce
-from inspect import signature
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
@@ -20,6 +16,7 @@ from spark_rowtime.operators.bucketed import BUCKETS, passed
 from spark_rowtime.operators.columns import (
     check_columns,
     check_streaming,
+    in_arrow,
     kept_field,
     keys_of,
     quoted,
@@ -128,12 +125,6 @@ def _streaming(
 def _matchable(df: DataFrame, asof: AsOf) -> DataFrame:
     """Returns the rows that can have a match: those without a null in their key and time."""
     return reduce(DataFrame.where, [column.isNotNull() for column in quoted([*asof.by, asof.on])], df)
-
-
-def in_arrow(schema: StructType) -> pa.Schema:
-    """Returns the Arrow schema of rows of that type, with times in UTC."""
-    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    return to_arrow_schema(schema, **zone)
 
 
 def _check_sides(left: DataFrame, right: DataFrame, asof: AsOf) -> None:

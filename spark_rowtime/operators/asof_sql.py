@@ -11,12 +11,12 @@ from typing import Any
 from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
 from pyspark.sql.types import StructType
 
-from spark_rowtime.operators.asof import in_arrow
 from spark_rowtime.operators.asof_match import AsOf
 from spark_rowtime.operators.asof_pack import packer
 from spark_rowtime.operators.asof_processor import AsOfProcessor
 from spark_rowtime.operators.bucketed import BUCKETS
 from spark_rowtime.operators.chunks import unpacker
+from spark_rowtime.operators.columns import in_arrow
 
 TIME = "time"
 """The name that Java gives the times of both sides."""
@@ -40,7 +40,7 @@ def unpacked(schema: bytes, arguments: str) -> Task:
     """Unpacks the rows of the result."""
     del arguments
     rows = _type(schema)
-    return unpacker(rows.names, TIME, 0), rows
+    return unpacker(in_arrow(rows), TIME, 0), rows
 
 
 def _type(schema: str | bytes) -> StructType:

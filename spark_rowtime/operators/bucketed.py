@@ -6,7 +6,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from spark_rowtime.operators.chunks import BUCKET, pack, unpacker
-from spark_rowtime.operators.columns import chunk_field, earlier, quoted
+from spark_rowtime.operators.columns import chunk_field, earlier, in_arrow, quoted
 from spark_rowtime.spark.versioned_pickle import versioned
 
 BUCKETS = 8
@@ -29,5 +29,5 @@ def passed(
     """
     complete = StructType([kept])
     finished = chunks.groupBy(BUCKET).transformWithStateInPandas(processor, complete, "Append", "EventTime")
-    rows = finished.mapInArrow(versioned(unpacker(schema.names, rowtime, following)), schema)
+    rows = finished.mapInArrow(versioned(unpacker(in_arrow(schema), rowtime, following)), schema)
     return rows.withColumn(rowtime, earlier(rowtime, following)) if following else rows

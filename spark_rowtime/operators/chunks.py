@@ -49,19 +49,37 @@ def together(tables: list[pa.Table]) -> pa.Table:
 
     The query before it was changed may have kept the others: with its columns in another order, or with more of them.
     """
-    return pa.concat_tables([of_columns(table, tables[-1].column_names) for table in tables])
+    return pa.concat_tables([of_columns(table, tables[-1].schema) for table in tables])
 
 
-def of_columns(rows: pa.Table, names: list[str]) -> pa.Table:
-    """Returns these columns of rows. Raises SchemaMismatchError if the rows are of a query that had not all of them."""
-    missing = [name for name in names if name not in rows.column_names]
-    if missing:
+def of_columns(rows: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Returns these columns of rows.
+
+    Raises SchemaMismatchError if the rows are of a query that had not all of them, or had them in another type.
+    """
+    for field in wanted:
+        if field.name not in rows.column_names:
+            has = f"only {rows.column_names}"
+        elif _same(found := rows.schema.field(field.name).type, field.type):
+            continue
+        else:
+            has = f"it as {found}, and not as {field.type}"
         raise SchemaMismatchError(
-            f"The query has the column {missing[0]!r}, but rows in its state have only {rows.column_names}: "
-            "they came before the query was changed. Start it with a new checkpoint, or without that column.",
-            column=missing[0],
+            f"The query has the column {field.name!r}, but rows in its state have {has}: they came before the query "
+            "was changed. Start it with a new checkpoint, or without that column.",
+            column=field.name,
         )
-    return rows if rows.column_names == names else rows.select(names)
+    return rows if rows.column_names == wanted.names else rows.select(wanted.names)
+
+
+def _same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Returns whether values are of the same type. Those of nested types are compared where they are read."""
+    if pa.types.is_nested(one) or pa.types.is_nested(other):
+        return bool(one.id == other.id)
+    return bool(_LARGE.get(one, one) == _LARGE.get(other, other))
+
+
+_LARGE = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 
 
 def _type_in_utc(kind: pa.DataType) -> pa.DataType:
@@ -87,17 +105,18 @@ def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def unpacker(
-    names: list[str], rowtime: str, following: int
+    wanted: pa.Schema, rowtime: str, following: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Returns a function for mapInArrow that unpacks chunks.
 
-    Their rows have these column ``names``, and ``rowtime`` is moved ``following`` microseconds later.
+    Their rows have the ``wanted`` columns: Spark would take values of another type for those of the type that it
+    expects. ``rowtime`` is moved ``following`` microseconds later.
     """
 
     def unpack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for chunk in batch.column(CHUNK):
-                rows = of_columns(from_bytes(chunk.as_py()), names)
+                rows = of_columns(from_bytes(chunk.as_py()), wanted)
                 yield from _moved(rows, rowtime, following).to_batches()
 
     return unpack

@@ -1,10 +1,14 @@
 """The columns of the operators' DataFrames, what is required of them, and their metadata, which the extension reads."""
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from types import MappingProxyType
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -25,6 +29,7 @@ from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.chunks import CHUNK
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.extras import import_extra
+from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import DAY_MICROS
 
 WATERMARK = "spark.watermarkDelayMs"
@@ -34,6 +39,8 @@ FOLLOWS = "rowtime.follows"
 that times in later batches are at or above that column's floor. The extension reads it, as it cannot analyse Python."""
 KEPT_BY = "rowtime.keptBy"
 """Another one, for a state function: for how long it keeps which rows."""
+MOST_DAYS = 40
+"""For how many days a row may wait for those after it."""
 _SORTABLE = (NumericType, StringType, BinaryType, BooleanType, DateType, TimestampType, TimestampNTZType)
 
 
@@ -66,6 +73,12 @@ def unpacked_fields(rows: StructType, rowtime: str) -> list[StructField]:
     return [StructField(f.name, f.dataType, f.nullable, _metadata(f, rowtime)) for f in rows.fields]
 
 
+def in_arrow(schema: StructType) -> pa.Schema:
+    """Returns the Arrow schema of rows of that type, with times in UTC."""
+    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    return to_arrow_schema(schema, **zone)
+
+
 def unmarked(field: StructField) -> dict[str, object]:
     """Returns the metadata of a column without the mark of a watermark."""
     return {key: value for key, value in field.metadata.items() if key not in (WATERMARK, FOLLOWS)}
@@ -79,8 +92,15 @@ def earlier(rowtime: str, micros: int) -> Column:
     """Subtracts ``micros`` again, since rows leave Python with the time at which they are complete.
 
     The subtraction is an expression from which the extension derives the bound. It consists of intervals of less
-    than a day: Spark treats an interval of a day as one of the session's time zone, which may have 23 hours.
+    than a day: Spark treats an interval of a day as one of the session's time zone, which may have 23 hours. It cannot
+    plan many more than MOST_DAYS of them.
     """
+    if micros > MOST_DAYS * DAY_MICROS:
+        raise InvalidOptionError(
+            f"A row would wait {micros / DAY_MICROS:g} days for those after it; in a stream {MOST_DAYS} days at most "
+            "are possible. Choose a shorter following, within or tolerance.",
+            days=micros / DAY_MICROS,
+        )
     time, left = F.col(f"`{rowtime}`"), micros
     while left:
         part = min(left, DAY_MICROS - 1)
@@ -93,7 +113,11 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 def keys_of(by: str | Sequence[str]) -> list[str]:
     """Returns the names of the key's columns."""
-    return [by] if isinstance(by, str) else list(by)
+    if isinstance(by, str):
+        return [by]
+    if isinstance(by, Sequence) and all(isinstance(name, str) for name in by):
+        return list(by)
+    raise InvalidOptionError(f"{short_repr(by)} is no key. Give the name of a column, or a list of them.", option="by")
 
 
 def check_columns(schema: StructType, by: list[str], rowtime: str, reserved: str) -> None:

@@ -1,7 +1,9 @@
 """Evaluates conditions over rows of a match as Spark does: three truth values, and NaN as the largest number."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -24,13 +26,29 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.operators.match_expressions import Node
+from spark_rowtime.operators.match_numbers import (
+    ARITHMETIC,
+    EXACT,
+    FLOAT,
+    FLOATS,
+    MOST_DIGITS,
+    NUMBERS,
+    SINGLE,
+    WHOLE,
+    WHOLE_SIZE,
+    Size,
+    arithmetic,
+    computed_size,
+    widest,
+)
 from spark_rowtime.operators.match_path import Path, in_order
 from spark_rowtime.operators.match_references import Reference, SqlText
 from spark_rowtime.operators.match_search import Condition
 
 _KINDS: dict[type[DataType], str] = {
-    **dict.fromkeys((ByteType, ShortType, IntegerType, LongType), "a whole number"),
-    **dict.fromkeys((FloatType, DoubleType), "a float"),
+    **dict.fromkeys((ByteType, ShortType, IntegerType, LongType), WHOLE),
+    FloatType: SINGLE,
+    DoubleType: FLOAT,
     DecimalType: "a decimal",
     StringType: "a string",
     BooleanType: "a boolean",
@@ -40,17 +58,10 @@ _KINDS: dict[type[DataType], str] = {
     DayTimeIntervalType: "an interval",
     NullType: "NULL",
 }
-_WHOLE, _FLOAT, _BOOLEAN, _TIME, _INTERVAL, _NULL = (
-    "a whole number",
-    "a float",
-    "a boolean",
-    "a time",
-    "an interval",
-    "NULL",
-)
-_NUMBERS = (_WHOLE, _FLOAT)
-_COMPARABLE = ({_WHOLE, _FLOAT}, {_WHOLE, "a decimal"})
+_BOOLEAN, _TIME, _INTERVAL, _NULL = ("a boolean", "a time", "an interval", "NULL")
+_COMPARABLE = (NUMBERS, {WHOLE, EXACT, "a decimal"})
 """Kinds that can be compared although they are not the same."""
+_POINT = re.compile(r"-?(\d+\.\d*|\.\d+)")
 _WORDS = {"NULL": (None, _NULL), "TRUE": (True, _BOOLEAN), "FALSE": (False, _BOOLEAN)}
 _KNOWN = "AND, OR, NOT, = <> < <= > >= <=>, IS NULL, BETWEEN, IN, + - * /, ABS and COALESCE"
 
@@ -62,6 +73,8 @@ class _Part:
     value: Callable[[Path], Any]
     kind: str
     of_match: bool
+    size: Size = WHOLE_SIZE
+    """That of an exact number."""
 
 
 def condition(text: SqlText, tree: Node, types: Mapping[str, DataType], variable: str) -> Condition:
@@ -78,11 +91,11 @@ def result_type(reference: Reference, types: Mapping[str, DataType], text: SqlTe
         return LongType()
     kind = types[reference.text]
     if reference.function in ("SUM", "AVG"):
-        if _kind(kind) not in _NUMBERS:
+        if _kind(kind) not in NUMBERS:
             raise text.refused(
                 f"{reference.function} takes whole numbers and floats, not {kind.simpleString()}. Cast it to DOUBLE"
             )
-        return LongType() if reference.function == "SUM" and _kind(kind) == _WHOLE else DoubleType()
+        return LongType() if reference.function == "SUM" and _kind(kind) == WHOLE else DoubleType()
     if reference.function in ("MIN", "MAX") and _kind(kind) not in _KINDS.values():
         raise text.refused(f"{reference.function} does not take {kind.simpleString()}")
     return kind
@@ -106,20 +119,34 @@ class _Compiler:
         if isinstance(node.tokens[0], Reference) and node.operator == "reference":
             return self._reference(node.tokens[0])
         children = [self.part(child) for child in node.children]
-        made = self._operation(node.operator, children)
-        return _Part(made[0], made[1], any(child.of_match for child in children))
+        value, kind = self._operation(node.operator, children)
+        size = self._size(node.operator, children) if kind == EXACT else WHOLE_SIZE
+        return _Part(value, kind, any(child.of_match for child in children), size)
+
+    def _size(self, operator: str, of: list[_Part]) -> Size:
+        sizes = [part.size for part in of]
+        size = computed_size(operator, *sizes) if operator in ARITHMETIC else reduce(Size.union, sizes)
+        if not size.is_exact:
+            raise self._text.refused(
+                f"Spark would round the result of {operator}, which may have more than {MOST_DIGITS} digits. Write its "
+                "numbers as DOUBLE, such as 1.1D"
+            )
+        return size
 
     def _literal(self, token: str) -> _Part:
         value, kind = self._constant(token)
-        return _Part(lambda _: value, kind, False)
+        size = Size.of(value) if kind == EXACT else WHOLE_SIZE
+        return _Part(lambda _: value, kind, False, size)
 
     def _constant(self, token: str) -> tuple[Any, str]:
         if token[0] == "'" and "\\" not in token:
             return token[1:-1].replace("''", "'"), "a string"
         if token.upper() in _WORDS:
             return _WORDS[token.upper()]
+        if _POINT.fullmatch(token):
+            return Decimal(token), EXACT
         try:
-            return (int(token), _WHOLE) if token.lstrip("-").isdigit() else (float(token.rstrip("dD")), _FLOAT)
+            return (int(token), WHOLE) if token.lstrip("-").isdigit() else (float(token.rstrip("dD")), FLOAT)
         except ValueError:
             raise self._text.refused(f"the literal {token} is not possible beside references") from None
 
@@ -141,10 +168,10 @@ class _Compiler:
         truth = self._truth(operator, of)
         if truth is not None:
             return truth, _BOOLEAN
-        if operator in _ARITHMETIC:
+        if operator in ARITHMETIC:
             return self._computed(operator, *of)
         if operator in _OF_NUMBER and len(of) == 1:
-            self._require(operator, of, _WHOLE, _FLOAT)
+            self._require(operator, of, *NUMBERS)
             value, apply = of[0].value, _OF_NUMBER[operator]
             return lambda path: None if (x := value(path)) is None else apply(x), of[0].kind
         if operator == "COALESCE" and of:
@@ -167,11 +194,11 @@ class _Compiler:
 
     def _compared(self, operator: str, one: _Part, other: _Part) -> Callable[[Path], Any]:
         kinds = {one.kind, other.kind} - {_NULL}
-        if len(kinds) > 1 and kinds not in _COMPARABLE:
+        if len(kinds) > 1 and not any(kinds <= alike for alike in _COMPARABLE):
             raise self._text.refused(f"{one.kind} is compared with {other.kind}. Cast one of them")
-        if kinds and not kinds <= set(_KINDS.values()):
+        if kinds and not kinds <= {EXACT, *_KINDS.values()}:
             raise self._text.refused(f"{kinds.pop()} cannot be compared here")
-        key = in_order if _FLOAT in kinds else (lambda x: x)
+        key = in_order if kinds & FLOATS else (lambda x: x)
         compare = _COMPARISONS[operator]
         a, b = self._as(one, kinds), self._as(other, kinds)
         if operator == "<=>":
@@ -187,8 +214,10 @@ class _Compiler:
         kinds = {one.kind, other.kind} - {_NULL}
         result = _result(operator, one.kind, other.kind)
         if result is None:
-            raise self._text.refused(f"{one.kind} {operator} {other.kind} is not possible. Cast decimals to DOUBLE")
-        apply, a, b = _ARITHMETIC[operator], self._as(one, kinds), self._as(other, kinds)
+            raise self._text.refused(
+                f"{one.kind} {operator} {other.kind} is not possible. Cast decimals to DOUBLE, and write 1.1D for 1.1"
+            )
+        apply, a, b = arithmetic(operator, result), self._as(one, kinds), self._as(other, kinds)
 
         def computed(path: Path) -> Any:
             x, y = a(path), b(path)
@@ -198,16 +227,16 @@ class _Compiler:
 
     def _coalesced(self, of: list[_Part]) -> tuple[Callable[[Path], Any], str]:
         kinds = {part.kind for part in of} - {_NULL}
-        if len(kinds) > 1 and kinds != {_WHOLE, _FLOAT}:
+        if len(kinds) > 1 and not kinds <= NUMBERS:
             raise self._text.refused(f"COALESCE of {' and '.join(sorted(kinds))}. Cast them")
         values = [self._as(part, kinds) for part in of]
-        kind = _FLOAT if len(kinds) > 1 else next(iter(kinds), _NULL)
+        kind = widest(kinds) if len(kinds) > 1 else next(iter(kinds), _NULL)
         return lambda path: next((x for value in values if (x := value(path)) is not None), None), kind
 
     def _as(self, part: _Part, kinds: set[str]) -> Callable[[Path], Any]:
-        """Returns the values of a part beside those of other kinds: whole numbers beside floats are floats."""
+        """Returns the values of a part beside those of other kinds: other numbers beside floats are floats."""
         value = part.value
-        if part.kind != _WHOLE or _FLOAT not in kinds:
+        if part.kind not in (WHOLE, EXACT) or not kinds & FLOATS:
             return value
         return lambda path: None if (x := value(path)) is None else float(x)
 
@@ -220,8 +249,10 @@ class _Compiler:
 def _result(operator: str, one: str, other: str) -> str | None:
     """Returns the kind of a sum, difference, product or quotient; None if there is none."""
     kinds = {one, other} - {_NULL}
-    if kinds <= set(_NUMBERS):
-        return _FLOAT if _FLOAT in kinds or operator == "/" else _WHOLE
+    if operator == "/" and kinds <= NUMBERS:
+        return FLOAT if EXACT not in kinds or kinds & FLOATS else None
+    if kinds <= NUMBERS:
+        return widest(kinds) if kinds else WHOLE
     if operator == "-" and kinds in ({_TIME}, {"a local time"}):
         return _INTERVAL
     if operator in "+-" and kinds == {_INTERVAL}:
@@ -272,9 +303,3 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": lambda x, y: x >= y,
 }
 _OF_NUMBER: dict[str, Callable[[Any], Any]] = {"NEGATIVE": lambda x: -x, "ABS": abs}
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-    "/": lambda x, y: x / y,
-}

@@ -34,9 +34,12 @@ _Part = Callable[[int], int]
 def parsed(text: str) -> Pattern:
     """Returns the automaton of a pattern. Raises InvalidOptionError if it cannot be read, or matches no row."""
     parser = _Parser(text, _TOKEN.findall(text))
-    part = parser.alternatives()
-    parser.require_end()
-    start = part(ACCEPT)
+    try:
+        part = parser.alternatives()
+        parser.require_end()
+        start = part(ACCEPT)
+    except RecursionError:
+        raise _refused(text, "it is nested too deeply") from None
     states = parser.states
     first = states.reachable(start)
     if ACCEPT in first:

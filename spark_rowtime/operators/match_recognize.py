@@ -28,7 +28,7 @@ from spark_rowtime.operators.match_references import Reference, References, SqlT
 from spark_rowtime.operators.match_rows import Matches, column_of
 from spark_rowtime.operators.match_search import Search
 from spark_rowtime.spark.versioned_pickle import versioned
-from spark_rowtime.types.arguments import known_keywords, to_choice
+from spark_rowtime.types.arguments import known_keywords, to_choice, to_text, to_texts
 from spark_rowtime.types.timestamps import to_required_interval
 
 _PAST_LAST, _TO_NEXT = "past last row", "to next row"
@@ -107,7 +107,8 @@ def matchRecognize(
     """
     keys = keys_of(partitionBy)
     check_columns(df.schema, keys, rowtime, BUCKET)
-    asked = _Asked(df, keys, rowtime, parsed(pattern).variables, define, measures)
+    variables = parsed(to_text(pattern, "pattern")).variables
+    asked = _Asked(df, keys, rowtime, variables, to_texts(define, "define"), to_texts(measures, "measures"))
     micros = to_required_interval(within, "within")
     overlapping = to_choice(after, "after", _PAST_LAST, _TO_NEXT) == _TO_NEXT
     types = asked.types()

@@ -1,6 +1,6 @@
 """tableWriter: puts a query's batches, with their bounds, into commits of a Delta or Iceberg table."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -99,11 +99,24 @@ def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) ->
     if is_written(table, done, batch):
         return
     _require_above(bound_in(last), rows, column, table.target)
+    _require_same_column(last, column, table.target)
     bound = bound_properties(currentRowtimeBound(column))
     if not bound:
         bound = {key: last[key] for key in (BOUND, STRICT) if key in last}
     if done < 0 or rows.num_rows or bound.get(BOUND) != last.get(BOUND):
         table.append(rows, {**bound, **({COLUMN: column} if bound else {}), **batch})
+
+
+def _require_same_column(last: Mapping[str, str], column: str, target: str) -> None:
+    """Refuses another column than that whose bound the table has: a bound is a promise about one column."""
+    before = last.get(COLUMN, column)
+    if before != column:
+        raise InvalidOptionError(
+            f"The bound of {target} is about the column {before!r}, and this query would go on with {column!r}. Give "
+            f"rt.tableWriter(..., column={before!r}), or write to another table.",
+            option="column",
+            value=column,
+        )
 
 
 def _require_above(bound: RowtimeBound | None, rows: pa.Table, column: str, target: str) -> None:

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeGuard, TypeVar
@@ -34,6 +34,13 @@ def to_text(value: Any, name: str) -> str:
         option=name,
         value=short_repr(value),
     )
+
+
+def to_texts(value: Any, name: str) -> dict[str, str]:
+    """A mapping of texts by name. Raises InvalidOptionError, which names ``name``, for anything else."""
+    if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
+        return dict(value)
+    raise InvalidOptionError(f"{name}={short_repr(value)} must be a dict of texts by name.", option=name)
 
 
 def to_name(value: Any, name: str) -> str:

@@ -113,6 +113,30 @@ def test_another_frame_or_key_is_refused_on_an_old_checkpoint(pipe: Pipe, tmp_pa
         query.step()
 
 
+@pytest.mark.parametrize("operator", ["sliding", "asof"])
+def test_a_column_of_another_type_gets_none_of_the_values_in_the_state(
+    pipe: Pipe, tmp_path: Path, operator: str
+) -> None:
+    """Spark would show the number as a time."""
+
+    def built(units: str) -> DataFrame:
+        orders = pipe.read("orders").withColumn("units", F.expr(units))
+        if operator == "sliding":
+            return slidingAggregate(orders, "product", interval="1 hour", aggregates={"n": ("count", "*")})
+        return asofJoin(orders.select("rowtime", "product"), orders.select("rowtime", "product", "units"), by="product")
+
+    orders = opened(pipe.create("orders", COLUMNS), "feed", rowsImplyBounds=False)
+    with Observed(built("units"), tmp_path) as query:
+        send(orders, ("10:00", "A", "x", 1), ("11:00", "A", "y", 2), promise="10:30")
+        query.step()
+    with (
+        pytest.raises(Exception, match="rows in its state have it as int32, and not as date32"),
+        Observed(built("date_from_unix_date(units)"), tmp_path) as query,
+    ):
+        send(orders, promise="11:30")
+        query.step()
+
+
 @pytest.mark.long
 def test_other_names_of_a_key_in_sql_are_no_other_key(pipe: Pipe, tmp_path: Path) -> None:
     orders = opened(pipe.create("orders", COLUMNS), "feed")

@@ -277,8 +277,13 @@ def test_arguments_that_cannot_be_are_refused(spark: SparkSession) -> None:
         ({"measures": {"n": "SUM(symbol)"}}, "SUM takes whole numbers and floats, not string"),
         ({"after": "to last A"}, "after"),
         ({"within": None}, "within"),
+        ({"define": None}, "define=None must be a dict of texts"),
+        ({"measures": {"n": 5}}, "measures=.* must be a dict of texts"),
+        ({"pattern": 5}, "pattern=5 must be a string"),
+        ({"pattern": "(" * 3000 + "A" + ")" * 3000}, "nested too deeply"),
+        ({"partitionBy": 5}, "5 is no key"),
     ):
         with pytest.raises(rt.InvalidOptionError, match=why):
-            matchRecognize(rows, "symbol", **{**good, **wrong})
+            matchRecognize(rows, **{"partitionBy": "symbol", **good, **wrong})
     with pytest.raises(rt.SchemaMismatchError, match="'symbol' already"):
         matchRecognize(rows, "symbol", **{**good, "measures": {"symbol": "1"}})

@@ -10,6 +10,7 @@ from pyspark.sql.functions import col, count, expr, window
 
 import spark_rowtime as rt
 from spark_rowtime.operators import slidingAggregate
+from spark_rowtime.operators.columns import MOST_DAYS
 from tests.spark.operator_streams import after_noon, kept, output, restart, told
 from tests.spark.query_output import Watched
 from tests.spark.test_operators_sliding import assert_same_rows
@@ -32,6 +33,18 @@ def test_the_last_rows_of_a_key(pipe: Pipe) -> None:
         assert told(pipe) == early + late, "rows of one time count in the order of their columns, not of arrival"
         assert pipe.step() == early + late
         assert pipe.bound == bound("13:00")
+
+
+@pytest.mark.long
+def test_the_longest_wait_that_is_possible(pipe: Pipe) -> None:
+    orders = pipe.create("orders", COLUMNS)
+    longest = {"interval": "1 hour", "following": f"{MOST_DAYS} days", "aggregates": {"n": ("count", "*")}}
+    pipe.run(slidingAggregate(pipe.read("orders"), "product", **longest))
+    with opened(orders) as sink:
+        sink.sendRow(("2026-01-05T10:00:00Z", "A", 1))
+        sink.sendRowtimeBound("2026-02-15T00:00:00Z")
+        sink.flush()
+        assert [row["n"] for row in output(pipe)] == [1]
 
 
 def test_a_row_with_rows_that_follow_comes_out_when_the_bound_has_passed_them(pipe: Pipe) -> None:

@@ -31,6 +31,10 @@ def refusing(df: DataFrame, **given: Any) -> Any:
         ({"interval": None}, "give one of them"),
         ({"interval": None, "rows": 0}, "1 or more"),
         ({"interval": None, "rows": 5, "following": "1 hour"}, "following needs interval, not rows"),
+        ({"aggregates": {"n": ("sum",)}}, "must be a dict such as"),
+        ({"aggregates": ["sum"]}, "must be a dict such as"),
+        ({"by": None}, "None is no key"),
+        ({"following": "41 days"}, "in a stream 40 days at most"),
     ],
 )
 def test_what_is_refused(pipe: Pipe, given: dict[str, Any], said: str) -> None:

@@ -127,6 +127,18 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 
+def test_a_bound_is_about_one_column(spark: SparkSession, lake: Lake) -> None:
+    """Another one would go back, or promise what nobody has promised."""
+    write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
+    rows = one_order(spark).selectExpr("*", "at + INTERVAL 1 HOUR AS other")
+    in_batch(spark, write, rows, 0, floor)
+    with pytest.raises(rt.InvalidOptionError, match="the column 'at', and this query would go on with 'other'"):
+        in_batch(spark, rt.tableWriter(lake.target("delta"), "other"), rows, 1, floor)
+    assert [commit["rowtime.batch"] for commit in lake.commits("delta")] == ["0"]
+    in_batch(spark, write, rows, 1, floor)
+    assert len(lake.commits("delta")) == 2
+
+
 def test_a_rowtime_that_is_null_is_said_with_the_column(spark: SparkSession, lake: Lake) -> None:
     rows = one_order(spark).selectExpr("at", "CAST(NULL AS TIMESTAMP) AS rowtime")
     with pytest.raises(rt.SchemaMismatchError, match="Column 'rowtime' is NOT NULL, but 1 of its values are null"):

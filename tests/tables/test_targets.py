@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.drain.tables.pattern import split_pattern
 from tests.tables.test_drain import SCHEMA
 
 OFFERED = {
@@ -41,6 +42,28 @@ def test_a_folder_with_a_delta_table_is_offered_as_one(stream: str, tmp_path: Pa
     (tmp_path / "lake/_delta_log").mkdir(parents=True)
     done = CliRunner().invoke(main, ["drain", stream, f"{tmp_path}/lake"])
     assert f"Did you mean delta:{tmp_path}/lake?" in done.output
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/lake", "gs://bucket/lake", "file:///lake", "abfss://c@h/lake"])
+def test_parquet_needs_a_folder(stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["drain", stream, f"parquet:{url}/date=%Y-%m-%d"])
+    assert (done.exit_code, "to a folder of this machine, not to a URL" in done.output) == (1, True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["orders.rowtime"]
+    with pytest.raises(rt.InvalidOptionError, match="not to a URL"):
+        rt.readTableBound(f"parquet:{url}")
+
+
+def test_the_root_of_all_folders_is_one() -> None:
+    assert split_pattern("/date=%Y-%m-%d") == ("/", "date=%Y-%m-%d")
+    assert split_pattern("date=%Y-%m-%d") == ("", "date=%Y-%m-%d")
+    assert split_pattern("/lake/%Y/x") == ("/lake", "%Y/x")
+
+
+def test_a_password_is_not_repeated(stream: str) -> None:
+    for target in ("postgresql://u:sEcReT@db/x", "delta:s3://AK:sEcReT@b/x"):
+        for more in ((), ("--config", "client.properties")):
+            assert "sEcReT" not in CliRunner().invoke(main, ["drain", stream, target, *more]).output
 
 
 @pytest.mark.parametrize("target", ["my_module:Consumer", "file:Consumer", "a.b:Consumer", "consumer"])

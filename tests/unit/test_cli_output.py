@@ -335,3 +335,36 @@ def test_wrong_usage_names_the_nearest_and_ends_with_2(arguments: tuple[str, ...
     result = rowtime(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+@pytest.mark.parametrize("command", ["describe", "tail"])
+def test_a_full_disk_behind_the_output_is_an_error(tmp_path: Path, command: str) -> None:
+    path = str(tmp_path / "orders.rowtime")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+    with rt.openSink(path) as sink:
+        sink.sendRows([("2026-01-05T10:00:00Z", n) for n in range(5000)])
+        sink.sendRowtimeBound("2026-01-05T11:00:00Z")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "spark_rowtime.cli", command, path],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert "Traceback" not in done.stderr
+    assert done.returncode != 0
+
+
+def test_in_a_folder_that_is_gone_the_error_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for call in (
+        lambda: rt.describeStream("x"),
+        lambda: rt.createStream("x", "rowtime TIMESTAMP"),
+        lambda: rt.listStreams("."),
+        lambda: rt.deleteStream("x"),
+    ):
+        with pytest.raises(rt.StreamNotFoundError, match="somebody has removed"):
+            call()

@@ -1,11 +1,13 @@
 """Expiry of a drain's own snapshots in an Iceberg table, so that a commit does not cost more with each one before."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
 from spark_rowtime.drain.tables.iceberg_lineage import marks
+from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.short_repr import short_repr
 
 LOG = logging.getLogger("spark_rowtime.drain.tables")
 AGE, KEPT, GC = "history.expire.max-snapshot-age-ms", "history.expire.min-snapshots-to-keep", "gc.enabled"
@@ -34,11 +36,21 @@ def outdated(metadata: Any, now: int) -> list[Any]:
     settings = metadata.properties
     if settings.get(GC, "true").lower() == "false":
         return []
-    before, kept = now - int(settings.get(AGE, 0)), max(int(settings.get(KEPT, NEWEST)), 1)
+    before, kept = now - _number(settings, AGE, 0), max(_number(settings, KEPT, NEWEST), 1)
     named = {ref.snapshot_id for ref in metadata.refs.values()}
     chain = list(_appended(metadata))[kept:]
     old = [s for s in chain if s.timestamp_ms <= before and s.snapshot_id not in named and marks(s)]
     return old[::-1][:AT_ONCE]
+
+
+def _number(settings: Mapping[str, str], name: str, default: int) -> int:
+    value = settings.get(name, default)
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidOptionError(
+            f"The table's property {name} is {short_repr(value)}, which is no whole number. Correct it.", option=name
+        ) from None
 
 
 def _appended(metadata: Any) -> Iterator[Any]:

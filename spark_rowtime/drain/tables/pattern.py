@@ -10,6 +10,7 @@ from spark_rowtime.periods import Unit, to_unit
 from spark_rowtime.types.timestamps import DAY_MICROS, HOUR_MICROS, MINUTE_MICROS
 
 _DIRECTIVE = re.compile("%(.?)")
+_URL = re.compile("[a-zA-Z][a-zA-Z0-9+.-]+:/")
 _LETTERS = {"Y": "year", "m": "month", "d": "day", "j": "day", "H": "hour", "M": "minute"}
 _COARSER = {"month": "year", "day": "year", "hour": "day", "minute": "hour"}
 """The unit without which a unit does not name one interval: hour=14 alone is one of every day."""
@@ -69,10 +70,17 @@ class Pattern:
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:
-    """The folder before the first part with a time in it, and the rest."""
+    """The folder before the first part with a time in it, and the rest. Raises InvalidOptionError for a URL."""
+    if _URL.match(pattern):
+        raise InvalidOptionError(
+            f"parquet:{pattern}: Parquet files are written to a folder of this machine, not to a URL. Give the path of "
+            "a folder, or a table: delta:URL, iceberg:CATALOG.NAMESPACE.TABLE.",
+            option="target",
+            value=pattern,
+        )
     parts = pattern.split("/")
     first = next((at for at, part in enumerate(parts) if "%" in part), len(parts))
-    return "/".join(parts[:first]), "/".join(parts[first:])
+    return "/".join(parts[:first]) or pattern[: pattern.startswith("/")], "/".join(parts[first:])
 
 
 def _wrong(pattern: str, why: str) -> InvalidOptionError:

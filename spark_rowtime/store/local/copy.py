@@ -19,7 +19,7 @@ from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERR
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
-from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, is_segment, open_file
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, absolute, folder, is_segment, open_file
 from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.snapshot import WRITER
@@ -35,9 +35,9 @@ _ENDS = "SELECT segment, MAX(offset + length) FROM events WHERE width IS NOT NUL
 
 def copy_local(path: str, to: str, advance: Callable[[int, int | None], object] | None = None) -> None:
     """Copies the stream at ``path`` to ``to``. Raises StreamExistsError if anything exists at ``to``."""
-    source = Path(path).absolute()
+    source = absolute(path)
     require_stream(source)
-    with building(Path(to).absolute(), "copying") as folder:
+    with building(absolute(to), "copying") as folder:
         copy = _Copy(source, folder, advance)
         copy.run()
         (folder / SNAPSHOT).rename(folder / CATALOG)

@@ -23,7 +23,7 @@ from spark_rowtime.store.local.catalog import (
 )
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
-from spark_rowtime.store.local.folders import FREE, SEGMENTS
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, absolute
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings
@@ -41,7 +41,7 @@ def create_local(path: str, schema: pa.Schema, settings: StreamSettings, produce
     No process sees an incomplete stream. If two processes create the same stream, one succeeds. Raises
     StreamExistsError if anything exists at ``path``.
     """
-    with building(Path(path).absolute(), "creating") as folder:
+    with building(absolute(path), "creating") as folder:
         create_catalog(folder / CATALOG, schema, settings)
         _expect(folder, producers)
 
@@ -128,7 +128,7 @@ def open_local(
     survives a power failure, at the cost of a disk sync per commit, two for many bytes.
     """
     to_choice(durability, "durability", "process", "power")
-    place = Path(path).absolute()
+    place = absolute(path)
     require_local_disk(place)
     try:
         require_stream(place)
@@ -142,7 +142,7 @@ def check_local(path: str, advance: Callable[[int, int | None], object] | None =
 
     Raises StreamNotFoundError if there is no stream, and StoreUnavailableError if it cannot be accessed.
     """
-    place = Path(path).absolute()
+    place = absolute(path)
     require_stream(place)
     return check_stream(place, advance)
 
@@ -200,7 +200,7 @@ def _used_by_exist_ok(place: Path) -> str:
 
 def list_local(folder: str) -> list[str]:
     """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
-    place = Path(folder).absolute()
+    place = absolute(folder)
     try:
         if place.is_dir():
             return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]

@@ -13,6 +13,7 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
+from spark_rowtime.store.local.folders import absolute
 
 _STATE = "SELECT (SELECT value FROM meta WHERE name = 'stream'), COALESCE((SELECT MAX(seq) FROM events), 0)"
 PATIENCE_SECONDS = 1.0
@@ -21,7 +22,7 @@ PATIENCE_SECONDS = 1.0
 
 def rename_local(path: str, to: str) -> None:
     """Renames a stream. Raises StreamBusyError while somebody has it open, StreamExistsError if ``to`` exists."""
-    source, target = Path(path).absolute(), Path(to).absolute()
+    source, target = absolute(path), absolute(to)
     require_stream(source)
     _require_no_link(source, "renamed", "Rename that one, and link to it again.")
     with _errors(source), only_user(source):
@@ -45,7 +46,7 @@ def delete_local(path: str, before: Use | None) -> None:
 
     ``before``: see ``delete_store``.
     """
-    source = Path(path).absolute()
+    source = absolute(path)
     require_stream(source)
     _require_no_link(source, "deleted", "Delete that one, then the link.")
     with _errors(source):

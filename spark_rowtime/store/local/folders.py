@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from spark_rowtime.errors import StoreCorruptError
+from spark_rowtime.errors import StoreCorruptError, StreamNotFoundError
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
@@ -28,6 +28,18 @@ _FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 def new_name() -> str:
     """Returns the name of a new segment."""
     return os.urandom(8).hex() + ".arrow"
+
+
+def absolute(path: str) -> Path:
+    """Returns the path from the root on. Raises StreamNotFoundError if the current folder is gone."""
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError:
+        raise StreamNotFoundError(
+            f"{path} is a path from the current folder on, which somebody has removed. Change to another folder, or "
+            "give a whole path.",
+            path=path,
+        ) from None
 
 
 def is_segment(name: object) -> bool:

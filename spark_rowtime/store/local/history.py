@@ -33,6 +33,7 @@ from spark_rowtime.store.local.catalog import (
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.copy import copy_local
 from spark_rowtime.store.local.directory import building
+from spark_rowtime.store.local.folders import absolute
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter
@@ -89,7 +90,7 @@ class _Exported(History):
 
 def import_local(history: History, to: str) -> None:
     """Writes the history as a new stream at ``to``. Raises StreamExistsError if anything exists there."""
-    with building(Path(to).absolute(), "copying") as folder:
+    with building(absolute(to), "copying") as folder:
         about = history.snapshot
         create_catalog(folder / CATALOG, about.schema, about.settings)
         writer = SegmentWriter(folder, about.schema, full_segment(about.settings), durable=True)
