@@ -6,7 +6,8 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ START = 1_767_225_600_000_000
 SIZES = ((1, 1000, 10_000, 0.5), (100, 1000, 5000, 0.9), (10_000, 60, 300, 0.4), (100_000, 10, 40, 1.0))
 """Rows a train, trains that are committed each and trains under load, and the ratio that is wanted at least."""
 TURNS = 7
+THREADS = 8
 DEFAULT, BULK = 65_536, 1_000_000
 """maxTrainRows: by default, and for batches that it would cut in two."""
 
@@ -117,6 +119,25 @@ def by_power(path: Path, batches: list[pa.RecordBatch]) -> Took:
     return each_committed(path, batches, "power")
 
 
+def by_threads(path: Path, batches: list[pa.RecordBatch]) -> Took:
+    """As many commits, by THREADS threads with a sink each."""
+    rt.createStream(str(path), SCHEMA)
+    with ExitStack() as stack, ThreadPoolExecutor(THREADS) as pool:
+        opened = [
+            stack.enter_context(rt.openSink(str(path), producer=f"p{n}", linger="1 hour", durability="power"))
+            for n in range(THREADS)
+        ]
+        with taken() as took:
+            list(pool.map(_commit_each, opened, (batches[n::THREADS] for n in range(THREADS))))
+        return took[0]
+
+
+def _commit_each(sink: rt.RowSink, batches: list[pa.RecordBatch]) -> None:
+    for rows in batches:
+        sink.sendRows(rows)
+        sink.flush()
+
+
 def tuples(rows: int) -> list[tuple[datetime, str, float, int]]:
     base = datetime(2026, 1, 1, tzinfo=UTC)
     return [(base + timedelta(milliseconds=n), f"T{n % 50}", float(n), n) for n in range(rows)]
@@ -197,10 +218,11 @@ def main() -> None:
         report("sendRow, one at a time", ours, listed, "rows/s", LIST)
         print("  wanted: 1.2M rows/s at least")
         small = [batch(n, 1) for n in range(500)]
-        took = in_turns(root, small, by_power, by_blob, by_file_and_row)
-        synced, blobs, twice = ([len(small) / one.clock for one in whose] for whose in took)
+        took = in_turns(root, small, by_power, by_threads, by_blob, by_file_and_row)
+        synced, shared, blobs, twice = ([len(small) / one.clock for one in whose] for whose in took)
         report("durability=power, small trains", synced, blobs, "commits/s", BLOB)
         report("durability=power, small trains", synced, twice, "commits/s", TWICE)
+        report(f"durability=power, small trains, {THREADS} threads", shared, blobs, "commits/s", BLOB)
         print("  wanted: 2,500 commits/s")
 
 

@@ -67,6 +67,7 @@ LINES = (
     Line("sendRow, one at a time", None, "1.2M rows/s", "2M rows/s"),
     Line("durability=power, small trains", BLOB, "2,500 commits/s", "5,000 commits/s"),
     Line("durability=power, small trains", TWICE, "", ""),
+    Line("durability=power, small trains, 8 threads", BLOB, "2,500 commits/s", "5,000 commits/s"),
     Line("commit to seen by a reader", None, "1 ms", ""),
     Line("core of an idle reader", None, "2 %", ""),
     Line("poll, 10^6 trains against 10^3", "10^3 trains", "flat", ""),

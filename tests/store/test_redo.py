@@ -12,10 +12,11 @@ import pytest
 
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import check_store, copy_store, open_store
+from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.local import LocalStore, open_local
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.segment import UNSYNCED_BYTES
-from tests.store.streams import Writer, read
+from tests.store.streams import Writer, batch, read
 
 Open = Callable[..., LocalStore]
 
@@ -78,6 +79,49 @@ def test_many_small_trains_are_synced_together_and_their_rows_removed(open_here:
     assert len(syncs) in (2, 3)
     assert most * length <= UNSYNCED_BYTES < (most + 1) * length
     assert len(rows_of(store)) < most
+
+
+def test_rows_go_also_where_another_thread_writes_all_the_time(open_here: Open, syncs: list[int]) -> None:
+    """Then there are always bytes that are not synced."""
+    store, most = open_here(durability="power"), 0
+    writer = Writer(store, "a")
+    prepare = store._redo.prepare
+
+    def write_more(trains: Any) -> None:
+        prepare(trains)
+        with store._writer_guard:
+            store._writer.append(batch(9))
+
+    store._redo.prepare = write_more  # type: ignore[method-assign]
+    for second in range(1, 900):
+        writer.send([second], floor=second)
+        most = max(most, len(rows_of(store)))
+    assert len(syncs) > 4
+    assert most < 300
+    store.close()
+
+
+def test_a_sync_that_fails_in_another_thread_takes_the_commit_with_it(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when that thread has filled the segment, between the check of the trains and their rows in the catalog."""
+    store = open_here(durability="power")
+    writer, ledger = Writer(store, "a"), Ledger.commit
+    writer.send([1])
+
+    def failing(self: Ledger, *given: Any) -> Any:
+        made = ledger(self, *given)
+        with monkeypatch.context() as full, pytest.raises(OSError, match="No space"):
+            full.setattr(os, "fdatasync", no_room)
+            store._writer.sync()
+        return made
+
+    with monkeypatch.context() as meanwhile, pytest.raises(StoreUnavailableError, match="may not be on its disk"):
+        meanwhile.setattr(Ledger, "commit", failing)
+        writer.send([2])
+    assert read(store) == [1]
+    writer.send([2])
+    assert read(store) == [1, 2]
 
 
 def test_a_full_segment_leaves_no_rows(open_here: Open) -> None:

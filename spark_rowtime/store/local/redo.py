@@ -4,18 +4,39 @@ import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import SEGMENTS, folder, there
+from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentWriter, open_locked, write_at
+from spark_rowtime.store.retention import unsynced
 
 _ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
-_REMOVE = "DELETE FROM redo WHERE id >= ? AND segment = ?"
+_REMOVE = "DELETE FROM redo WHERE id BETWEEN ? AND ? AND segment = ?"
 _ROWS = "SELECT segment, offset, content, seal FROM redo WHERE segment = ? ORDER BY id"
+
+
+class Row(NamedTuple):
+    """A redo row of this process."""
+
+    segment: str
+    offset: int
+    id: int
+
+
+class Written(NamedTuple):
+    """What a transaction has done: the rows that it has added, and those that it has removed."""
+
+    added: list[Row]
+    removed: list[Row]
+    syncs: int
+    """How many syncs of the writer there had been."""
 
 
 class Redo:
@@ -25,12 +46,16 @@ class Redo:
     machine by one sync, that of the catalog. Its transaction has their bytes, and before anybody reads the stream after
     a failure, :func:`settle` writes these into the segment again. They are removed by a commit after the segment was
     synced. It is the doublewrite of InnoDB, and the full page image of PostgreSQL's log.
+
+    The methods are called one at a time, between two of which others may write and sync the segment, with ``guard``.
     """
 
-    def __init__(self, catalog: Catalog, writer: SegmentWriter) -> None:
-        self._catalog, self._writer = catalog, writer
-        self._first: dict[str, int] = {}
-        """The id of the first row of each segment."""
+    def __init__(self, catalog: Catalog, writer: SegmentWriter, guard: Guard) -> None:
+        self._catalog, self._writer, self._guard = catalog, writer, guard
+        self._rows: list[Row] = []
+        """Those that were not removed, by segment in the order of their offsets."""
+        self._syncs = 0
+        """Those after how many syncs of the writer were removed."""
 
     def prepare(self, trains: Sequence[Staged]) -> None:
         """Syncs the segments of trains that are too large to be rows. Call it before the transaction.
@@ -43,27 +68,41 @@ class Redo:
         if self._writer.needs_sync or not all(map(self._writer.holds, segments)):
             self._writer.sync(segments)
 
-    def write(self, trains: Sequence[Staged]) -> None:
-        """Adds rows for ``trains``, and removes those of synced segments. Call it in the transaction of the commit."""
-        for segment in self._synced():
-            self._catalog.execute(_REMOVE, (self._first[segment], segment))
-        for train in trains:
-            message = self._writer.unsynced(train.location)
-            if message is not None:
-                segment, offset, _, checksum = train.location
-                sealed = seal((segment, offset, checksum))
-                row = self._catalog.execute(_ADD, (segment, offset, sealed, message)).lastrowid
-                assert row is not None, "an INSERT gives a row its id"
-                self._first[segment] = min(self._first.get(segment, row), row)
+    def write(self, trains: Sequence[Staged], path: str) -> Written:
+        """Adds rows for ``trains``, and removes those of synced bytes. Call it in the transaction of the commit.
 
-    def landed(self, trains: Sequence[Staged]) -> None:
-        """Notes that this transaction has landed."""
-        for segment in self._synced():
-            del self._first[segment]
-        self._writer.kept(train.location for train in trains)
+        Raises StoreUnavailableError if a sync by another thread has failed meanwhile, so that a train is in doubt.
+        """
+        if not self._writer.durable:
+            return Written([], [], 0)
+        with self._guard:
+            if any(self._writer.is_in_doubt(train.location) for train in trains):
+                raise unsynced(path)
+            messages = [(train.location, self._writer.unsynced(train.location)) for train in trains]
+            syncs = self._writer.syncs
+            rows = () if syncs == self._syncs else self._rows
+            synced = [row for row in rows if self._writer.is_synced(row.segment, row.offset)]
+        for segment in {row.segment for row in synced}:
+            ids = [row.id for row in synced if row.segment == segment]
+            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment))
+        added = [self._add(at, message) for at, message in messages if message is not None]
+        return Written(added, synced, syncs)
 
-    def _synced(self) -> list[str]:
-        return [segment for segment in self._first if self._writer.is_synced(segment)]
+    def _add(self, at: Location, message: pa.Buffer) -> Row:
+        sealed = seal((at.segment, at.offset, at.checksum))
+        row = self._catalog.execute(_ADD, (at.segment, at.offset, sealed, message)).lastrowid
+        assert row is not None, "an INSERT gives a row its id"
+        return Row(at.segment, at.offset, row)
+
+    def landed(self, trains: Sequence[Staged], written: Written) -> None:
+        """Notes that the transaction has landed."""
+        self._syncs = written.syncs
+        if removed := set(written.removed):
+            self._rows = [row for row in self._rows if row not in removed]
+        if written.added:
+            self._rows += written.added
+            with self._guard:
+                self._writer.kept(train.location for train in trains)
 
 
 def settle(stream: Path, catalog: Catalog) -> None:

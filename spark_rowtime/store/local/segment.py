@@ -75,6 +75,8 @@ class SegmentWriter:
         """The messages that a sync is to bring on the disk; None of those that are too many for the catalog."""
         self._doubtful = set[Location | str]()
         """Those that are in doubt, and the names of the segments that are, whoever has written them."""
+        self.syncs = 0
+        """How often bytes were synced."""
         self._failed = set[str]()
         """The segments of which a sync of this writer has failed. The system tells of an error once."""
         close_in_children(self)
@@ -100,9 +102,9 @@ class SegmentWriter:
         """Returns the message that was appended there, if no sync was asked for since; None of a large one, too."""
         return self._unsynced.get(location)
 
-    def is_synced(self, segment: str) -> bool:
-        """Returns whether the disk has all that this writer has appended to ``segment``."""
-        return segment not in self._failed and (segment != self._name or self._synced == self._end)
+    def is_synced(self, segment: str, offset: int) -> bool:
+        """Returns whether the disk has what this writer has appended to ``segment`` at ``offset``."""
+        return segment not in self._failed and (segment != self._name or offset < self._synced)
 
     def kept(self, locations: Iterable[Location]) -> None:
         """Notes that the catalog has the messages: no sync has to bring them on the disk."""
@@ -124,11 +126,12 @@ class SegmentWriter:
         if not failed_before:
             self._failed.remove(self._name)
         self._doubtful.difference_update(asked)
-        self._synced = end
+        self._synced, self.syncs = end, self.syncs + 1
 
     def is_in_doubt(self, location: Location) -> bool:
-        """Returns whether the disk may not have what was appended there, although a sync was asked for."""
-        return location in self._doubtful or location.segment in self._doubtful
+        """Returns whether the disk may not have what was appended there: a sync has failed, or is still to come."""
+        large = location in self._unsynced and self._unsynced[location] is None
+        return large or location in self._doubtful or location.segment in self._doubtful
 
     def _sync_closed(self, name: str) -> None:
         with folder(self._stream, SEGMENTS) as segments, suppress(FileNotFoundError):  # who reads it says so

@@ -83,7 +83,7 @@ class LocalStore(LedgerStore):
         self._log = Log(catalog)
         full = full_segment(self.settings)
         self._writer = SegmentWriter(Path(path), self.schema, full, durable=durability == "power")
-        self._redo = Redo(catalog, self._writer)
+        self._redo = Redo(catalog, self._writer, self._writer_guard)
         self._reader = SegmentReader(Path(path), self.schema)
         self._group = Group(guard, self._land)
         self._watch = Watch(Path(path), pause)
@@ -207,8 +207,12 @@ class LocalStore(LedgerStore):
         ends = ends or span(rows)
         assert ends is not None, "an empty batch is not staged"
         with self._writing():
-            self._require_segment()
-            return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+            lost = self._writer.lost()
+            if lost is None:
+                return Staged(rows.num_rows, *ends, location=self._writer.append(rows))
+        with self._guard:
+            self._catalog.require()  # says so if the whole stream was deleted
+        raise lost
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -249,10 +253,8 @@ class LocalStore(LedgerStore):
         with self._transaction():
             found = [decide(member) for member in members]
             trains = [train for page, _ in found for train in page.trains]
-            with self._writer_guard:
-                self._redo.write(trains)
-        with self._writer_guard:
-            self._redo.landed(trains)
+            written = self._redo.write(trains, self.path)
+        self._redo.landed(trains, written)
         for member, (page, made) in zip(members, found, strict=True):
             member.trains, member.made = page.trains, made
 
@@ -273,18 +275,14 @@ class LocalStore(LedgerStore):
         finally:
             self._catalog.execute("RELEASE member")
 
-    def _require_segment(self) -> None:
-        """Raises DataLostError if somebody has removed, replaced or cut the file that this process writes into."""
-        lost = self._writer.lost()
-        if lost is not None:
-            self._catalog.require()  # says so if the whole stream was deleted
-            raise lost
-
     def _require_staged(self, trains: Sequence[Staged]) -> None:
         if not trains:
             return
         with self._writer_guard:
-            self._require_segment()
+            lost = self._writer.lost()
+            if lost is not None:
+                self._catalog.require()
+                raise lost
             if any(self._writer.is_in_doubt(train.location) for train in trains):
                 raise unsynced(self.path)
             for segment in {train.location.segment for train in trains}:
