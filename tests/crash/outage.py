@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +108,37 @@ def tell(pipe: Any, path: str) -> None:
         store._writer._full = 256 << 20
         writer.send([second], floor=second)
         store.close()
+
+
+def tell_of_threads(pipe: Any, path: str) -> None:
+    """Threads with durability power that commit at once, into segments that are full all the time.
+
+    Sends, again and again, a copy as a loss of power would leave, and what had been acknowledged until then. Nobody
+    writes while it is made, so that it is of one moment.
+    """
+    outage, acknowledged, copies = Outage(Path(path) / "segments"), list[float](), range(20)
+    store = open_local(path, "power")
+    store._writer._full, store._writer._most_unsynced = 20_000, 6_000
+    ended = threading.Event()
+
+    def work(first: int) -> None:
+        writer, second = Writer(store, f"p{first}"), float(first)
+        while not ended.is_set():
+            writer.send([second] * (1 + int(second) % 40), floor=second)
+            acknowledged.extend([second] * (1 + int(second) % 40))
+            second += 4
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for number in copies:
+        before = store.head().seq
+        while store.head().seq < before + 20:
+            store.wait(store.head().seq, 1)
+        with store._guard, store._writer_guard:
+            known = list(acknowledged)
+            pipe.send((outage.copy(Path(path).with_name(f"threads-{number}")), known))
+    ended.set()
+    for thread in threads:
+        thread.join()
+    store.close()

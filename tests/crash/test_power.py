@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from spark_rowtime.store import check_store
 from spark_rowtime.store.local import create_local, open_local
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.settings import StreamSettings
@@ -37,6 +38,22 @@ def test_a_loss_of_power_at_or_after_a_commit(tmp_path: Path, tally: Callable[[s
             assert not redo_rows(store)
             store.close()
     assert len(expected) > 40_000
+
+
+def test_a_loss_of_power_beside_threads_that_commit_at_once(tmp_path: Path, tally: Callable[[str], Tally]) -> None:
+    path, line = tmp_path / "s", tally("loss of power beside threads (files as they were synced)")
+    create_local(str(path), SCHEMA, StreamSettings())
+    heard, code = Victim(outage.tell_of_threads, str(path)).end()
+    assert (len(heard), code) == (20, 0)
+    whole = open_local(str(path))
+    sent = read(whole)
+    for copy, acknowledged in heard:
+        store = open_local(copy)
+        line.fault()
+        line.account(read(store), acknowledged, sent)
+        assert not redo_rows(store)
+        store.close()
+        assert not check_store(copy).damage
 
 
 def redo_rows(store: LocalStore) -> int:
