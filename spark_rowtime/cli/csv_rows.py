@@ -127,7 +127,6 @@ class CsvRows:
                     'Nothing was sent. Close the quote; write a quote within a quoted text twice (""). Perhaps the '
                     "file is not complete.",
                     file=str(self.file),
-                    line=line,
                 ) from None
 
     def _has_quotes(self) -> bool:

@@ -99,7 +99,6 @@ def earlier(rowtime: str, micros: int) -> Column:
         raise InvalidOptionError(
             f"A row would wait {micros / DAY_MICROS:g} days for those after it; in a stream {MOST_DAYS} days at most "
             "are possible. Choose a shorter following, within or tolerance.",
-            days=micros / DAY_MICROS,
         )
     time, left = F.col(f"`{rowtime}`"), micros
     while left:
