@@ -1,6 +1,7 @@
 """Commits of several threads in one transaction: as if each had one of its own, with one sync for all."""
 
 import signal
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from spark_rowtime.errors import DataLostError, LateRowError, ProducerFencedErro
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.local.segment import SegmentWriter
 from tests.sparksession import wait_for
 from tests.store.streams import Writer, batch, read, seconds
 from tests.store.streams import at as micros
@@ -161,14 +163,95 @@ def test_a_commit_that_is_given_up_while_it_waits_does_not_land(open_here: Open)
     assert (read(store), store.producer("own").number) == ([1], 0)
 
 
-def test_rows_are_written_while_another_thread_commits(open_here: Open) -> None:
+def test_rows_are_written_while_another_thread_commits(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may wait for the disk. Who closes the store meanwhile waits for both."""
-    store = open_here()
+    store, append, begun = open_here(), SegmentWriter.append, threading.Event()
     with store._guard, ThreadPoolExecutor(1) as threads:
         staged = threads.submit(store.stage, batch(1)).result(60)
     writer = Writer(store, "a")
     store.commit(replace(writer.commit(), trains=(staged,)))
     assert read(store) == [1]
-    store.close()
+
+    def slow(rows: Any) -> Any:
+        begun.set()
+        wait_for(lambda: store._guard._closed, "the store to close")
+        return append(store._writer, rows)
+
+    monkeypatch.setattr(store._writer, "append", slow)
+    with ThreadPoolExecutor(1) as threads:
+        last = threads.submit(store.stage, batch(2))
+        begun.wait(60)
+        store.close()
+        assert last.done()
+        assert last.result().rows == 1
     with pytest.raises(rt.SinkClosedError):
+        store.stage(batch(3))
+
+
+def test_who_closes_the_store_takes_no_receipt_away(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that has landed is no error, though the store is closed before its thread is told."""
+    store, commits = open_here(durability="power"), 4
+    land, landed = store._group._land, threading.Event()
+
+    def then_closed(members: Any) -> None:
+        land(members)
+        landed.set()
+        wait_for(lambda: store._guard._closed, "the store to close")
+
+    monkeypatch.setattr(store._group, "_land", then_closed)
+    given = [Writer(store, f"p{n}").commit([1]) for n in range(commits)]
+    with ThreadPoolExecutor(1) as closer, together(store, given) as found:
+        closer.submit(lambda: (landed.wait(60), store.close()))
+    assert [future.result().floor for future in found] == [None] * commits
+    assert read(open_here()) == [1] * commits
+
+
+def test_no_more_commits_in_a_transaction_than_may(
+    transactions: tuple[LocalStore, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_rowtime.store.local.group.MOST_COMMITS", 3)
+    store, ended = transactions
+    commits = [Writer(store, f"p{n}").commit([1]) for n in range(7)]
+    ended.clear()
+    with together(store, commits) as found:
+        pass
+    assert len([future.result() for future in found]) == 7
+    assert ended == ["COMMIT"] * 3
+
+
+def test_behind_a_lock_of_another_process_nobody_waits_twice(open_here: Open) -> None:
+    store = open_here(busy_timeout=0.0)
+    commits, tries = [Writer(store, f"p{n}").commit([1]) for n in range(3)], list[int]()
+    land = store._group._land
+    store._group._land = lambda members: (tries.append(len(members)), land(members))[1]
+    with closing(sqlite3.connect(store._catalog.file, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        with together(store, commits) as found:
+            pass
+        assert [outcome(future.result) for future in found] == [StoreUnavailableError] * 3
+        assert tries == [3, 2, 1]
+
+
+def test_a_signals_handler_waits_for_no_thread_that_waits_for_it(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes while rows are written, for which the commit of another thread waits."""
+    store, append, said = open_here(), SegmentWriter.append, list[Any]()
+    commit = Writer(store, "other").commit([1])
+    locked = threading.Event()
+    monkeypatch.setattr(
+        store, "_require_staged", lambda trains: (locked.set(), LocalStore._require_staged(store, trains))[1]
+    )
+    with ThreadPoolExecutor(1) as threads:
+
+        def handled(rows: Any) -> Any:
+            other.append(threads.submit(store.commit, commit))
+            locked.wait(60)
+            said.append(outcome(store.head))
+            return append(store._writer, rows)
+
+        other = list[Any]()
+        monkeypatch.setattr(store._writer, "append", handled)
         store.stage(batch(2))
+        assert other[0].result(60).seq
+    assert said == [StoreUnavailableError]

@@ -3,7 +3,10 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.local import LocalStore, open_local
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.segment import UNSYNCED_BYTES
-from tests.store.streams import Writer, batch, read
+from tests.store.streams import EMPTY, WHOLE, Writer, batch, read
 
 Open = Callable[..., LocalStore]
 
@@ -183,13 +186,99 @@ def test_a_segment_that_is_open_is_left_alone(open_here: Open, local_path: str) 
 
 
 def test_a_segment_with_another_name_elsewhere_is_not_written(lost: str, tmp_path: Path) -> None:
-    os.link(segment(lost), tmp_path / "elsewhere")
-    before = (tmp_path / "elsewhere").read_bytes()
-    with closing(open_store(lost)) as store:
+    """Nor does anybody append to it once it has none."""
+    elsewhere, short = tmp_path / "elsewhere", segment(lost)
+    (Path(lost) / "free" / short.name).touch()
+    os.link(short, elsewhere)
+    before = elsewhere.read_bytes()
+    with closing(open_store(lost, durability="power")) as store:
         assert len(rows_of(store)) == 6
         with pytest.raises(StoreCorruptError, match="the file ends"):
             read(store)
-    assert (tmp_path / "elsewhere").read_bytes() == before
+        assert elsewhere.read_bytes() == before
+        elsewhere.unlink()
+        Writer(store, "b").send([9])
+    with closing(open_store(lost)) as store:
+        assert read(store) == [1, 1, 2, 2, 3, 3, 9]
+
+
+SLOW = """
+import sys, time
+from spark_rowtime.store import open_store
+from spark_rowtime.store.local import redo
+write = redo.write_at
+def slow(*given):
+    print("within", flush=True)
+    sys.stdin.read()
+    return write(*given)
+redo.write_at = slow
+open_store(sys.argv[1]).close()
+"""
+
+
+@pytest.mark.parametrize("first", ["goes on", "is killed"])
+def test_who_opens_the_stream_meanwhile_waits(lost: str, tmp_path: Path, first: str) -> None:
+    (Path(lost) / "free" / segment(lost).name).touch()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW, lost], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == "within\n"
+    with ThreadPoolExecutor(2) as threads:
+        copied = threads.submit(copy_store, lost, str(tmp_path / "copy"))
+        opened = threads.submit(open_store, lost, durability="power")
+        assert not wait([copied, opened], 0.3).done
+        if first == "is killed":
+            process.kill()
+        process.stdin.close()
+        store = opened.result(60)
+        copied.result(60)
+    process.wait(60)
+    process.stdout.close()
+    Writer(store, "b").send([9])
+    assert read(store) == [1, 1, 2, 2, 3, 3, 9]
+    store.close()
+    for path in (lost, str(tmp_path / "copy")):
+        assert not check_store(path).damage
+        with closing(open_store(path)) as again:
+            assert read(again)[:6] == [1, 1, 2, 2, 3, 3]
+
+
+def test_an_id_that_is_used_again_takes_no_row_with_it(open_here: Open, local_path: str, tmp_path: Path) -> None:
+    """As after an interrupt between a commit and its note."""
+    one, two = open_here(durability="power"), open_here(durability="power")
+    writer, other = Writer(one, "a"), Writer(two, "b")
+    for which in (writer, other, writer, writer):
+        which.send([1])
+    one._writer.sync()
+    landed, commit = one._redo.landed, writer.commit([2])
+    one._redo.landed = interrupt  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        one.commit(commit)
+    one._redo.landed = landed  # type: ignore[method-assign]
+    assert one.commit(commit).seq
+    writer.send([3])
+    name, offset = commit.trains[0].location[:2]
+    assert (name, offset) in rows_of(one)
+    shutil.copytree(local_path, tmp_path / "lost")
+    os.truncate(tmp_path / "lost" / "segments" / name, offset)
+    with closing(open_store(str(tmp_path / "lost"))) as store:
+        assert sorted(read(store)) == [1, 1, 1, 1, 2, 3]
+
+
+def test_what_cannot_be_written_but_is_there_keeps_nobody_from_opening(
+    open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_here(durability="power")
+    Writer(store, "a").send([1])
+    store.close()
+    with monkeypatch.context() as full:
+        full.setattr("spark_rowtime.store.local.redo.write_at", no_room)
+        with closing(open_store(local_path)) as other:
+            assert (read(other), len(rows_of(other))) == ([1], 1)
+    with closing(open_store(local_path)) as other:
+        assert not rows_of(other)
 
 
 def test_rows_of_a_removed_segment_go_with_it(lost: str) -> None:
@@ -204,9 +293,12 @@ def test_gc_removes_the_rows_of_what_it_removes(open_here: Open, local_path: str
     writer = Writer(store, "a")
     for second in range(1, 6):
         writer.send([second], floor=second)
+    first = store.slices(EMPTY, WHOLE)[0].location.segment
+    store._catalog.execute("INSERT INTO redo VALUES (99, ?, 0, 0, x'00')", (first,))
+    assert store.gc(age=0).rows == 5
+    assert first not in [name for name, _ in rows_of(store)]
     store.close()
     with closing(open_store(local_path)) as other:
-        assert other.gc(age=0).rows == 5
         assert not rows_of(other)
 
 

@@ -408,6 +408,11 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.close()
 
 
+def is_locked(error: BaseException | None) -> bool:
+    """Returns whether it is SQLite's error for another connection's lock, after it has waited for that."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _WAITING
+
+
 def storage_error(error: Exception, path: str) -> RowtimeError:
     """Translates an error of SQLite or the file system about the stream at ``path`` into a RowtimeError."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -419,7 +424,7 @@ def storage_error(error: Exception, path: str) -> RowtimeError:
         return _damaged(path, str(error))
     if code == sqlite3.SQLITE_READONLY:
         return read_only(path)
-    if code in _WAITING:
+    if is_locked(error):
         return StoreUnavailableError(
             f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call was committed. "
             "Try again, and look for a process that hangs.",

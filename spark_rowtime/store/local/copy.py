@@ -69,7 +69,11 @@ class _Copy:
     def _opened(self) -> Catalog:
         with self._errors(self._source):
             catalog = Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
-            settle(self._source, catalog)
+            try:
+                settle(self._source, catalog)
+            except BaseException:
+                catalog.close()
+                raise
             return catalog
 
     def _snapshot(self, catalog: Catalog) -> None:
@@ -141,7 +145,6 @@ class _Copy:
                 uptime.stop(own, machine_reading())
                 become_copy(own.execute)
                 own.execute("DELETE FROM accounts WHERE role <> ?", (WRITER,))
-                own.execute("DELETE FROM redo")  # the copy's segments are synced
                 own.execute("COMMIT")
             for folder in (SEGMENTS, FREE, "."):
                 sync(self._folder / folder)

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from spark_rowtime.errors import RowtimeError
+from spark_rowtime.errors import RowtimeError, SinkClosedError
 from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.limits import Cuts, Limits
+from spark_rowtime.store.local.catalog import is_locked
 from spark_rowtime.store.local.guard import Guard
 
 MOST_COMMITS = 64
@@ -44,6 +45,9 @@ class Group:
             with self._guard:
                 if own.made is None:
                     self._lead(own)
+        except SinkClosedError:
+            if own.made is None:
+                raise
         finally:
             with suppress(ValueError):
                 self._waiting.remove(own)
@@ -53,12 +57,15 @@ class Group:
         return own.made
 
     def _lead(self, own: Member) -> None:
-        """Lands all of them together. If that fails, each thread tries its own alone, and gets its own error."""
+        """Lands all of them together. If that fails, each thread tries its own alone, and gets its own error.
+
+        Not if another process has the catalog's lock: it would wait as long again.
+        """
         while own.made is None:
             members = [one for one in self._waiting.copy() if one.made is None][:MOST_COMMITS]
             try:
                 self._land(members)
-            except Exception:
-                if members == [own]:
+            except Exception as error:
+                if members == [own] or is_locked(error.__cause__):
                     raise
                 self._land([own])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from spark_rowtime.errors import SinkClosedError
+from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
 
 
@@ -18,7 +19,9 @@ class Guard:
 
     def __init__(self, path: str, lock: threading.RLock) -> None:
         self._path, self._process, self._closed = path, os.getpid(), False
-        self._lock = lock
+        self._lock, self.inner = lock, lock
+        """``inner``: the lock that is taken after this one, where both are. A signal's handler, which comes between any
+        two steps, must not take them the other way round: another thread may have this one, and wait for that one."""
 
     def __enter__(self) -> None:
         if os.getpid() != self._process:
@@ -27,6 +30,8 @@ class Guard:
                 f"{os.getpid()}, which was forked from it. Open it in each process.",
                 path=self._path,
             )
+        if self.inner._is_owned() and not self._lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001
+            raise interrupted(self._path)
         self._lock.acquire()
         if self._closed:
             self._lock.release()

@@ -1,5 +1,6 @@
 """Redo rows: small trains that the catalog has, too, until their segment is synced."""
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Sequence
@@ -11,14 +12,15 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.folders import SEGMENTS, folder, there
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, remove, there
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentWriter, open_locked, write_at
 from spark_rowtime.store.retention import unsynced
 
 _ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
-_REMOVE = "DELETE FROM redo WHERE id BETWEEN ? AND ? AND segment = ?"
+_REMOVE = "DELETE FROM redo WHERE id BETWEEN ? AND ? AND segment = ? AND offset <= ?"
+"""An id may be used again, for a later train."""
 _ROWS = "SELECT segment, offset, content, seal FROM redo WHERE segment = ? ORDER BY id"
 
 
@@ -83,8 +85,9 @@ class Redo:
             rows = () if syncs == self._syncs else self._rows
             synced = [row for row in rows if self._writer.is_synced(row.segment, row.offset)]
         for segment in {row.segment for row in synced}:
-            ids = [row.id for row in synced if row.segment == segment]
-            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment))
+            own = [row for row in synced if row.segment == segment]
+            ids = [row.id for row in own]
+            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment, own[-1].offset))
         added = [self._add(at, message) for at, message in messages if message is not None]
         return Written(added, synced, syncs)
 
@@ -94,34 +97,33 @@ class Redo:
         assert row is not None, "an INSERT gives a row its id"
         return Row(at.segment, at.offset, row)
 
-    def landed(self, trains: Sequence[Staged], written: Written) -> None:
+    def landed(self, written: Written) -> None:
         """Notes that the transaction has landed."""
-        self._syncs = written.syncs
         if removed := set(written.removed):
             self._rows = [row for row in self._rows if row not in removed]
-        if written.added:
-            self._rows += written.added
-            with self._guard:
-                self._writer.kept(train.location for train in trains)
+        self._rows += written.added
+        self._syncs = written.syncs
 
 
 def settle(stream: Path, catalog: Catalog) -> None:
     """Writes what other writers have left in redo rows into the segments once more, syncs these, and removes the rows.
 
-    Law (*first*): whoever may write does so before anything else. So nobody appends to a segment that ends too early.
+    Law (*first*; tests/store/test_redo.py): whoever may write does so before anything else, and waits for another one
+    who does so. So nobody reads a segment that ends too early, or appends to it.
 
     A segment that a writer has open is left alone: what is written there is not lost while its process lives. Nothing
     happens for a user who may only read. Where the disk is full, the rows stay.
     """
     if not catalog.writable or not _segments(catalog):
         return
-    done = list[str]()
-    with folder(stream, SEGMENTS) as segments:
+    with folder(stream, SEGMENTS) as segments, folder(stream, FREE) as free:
+        fcntl.flock(segments, fcntl.LOCK_EX)
         if not any(_is_left(name, segments) for name in _segments(catalog)):
             return
+        done = list[str]()
         try:
             with catalog.transaction("IMMEDIATE"):
-                done += [name for name in _segments(catalog) if _settled(catalog, name, segments)]
+                done += [name for name in _segments(catalog) if _settled(catalog, name, segments, free)]
                 for name in done:
                     catalog.execute("DELETE FROM redo WHERE segment = ?", (name,))
         except sqlite3.OperationalError:
@@ -142,19 +144,35 @@ def _is_left(name: str, segments: int) -> bool:
     return True
 
 
-def _settled(catalog: Catalog, name: str, segments: int) -> bool:
+def _settled(catalog: Catalog, name: str, segments: int, free: int) -> bool:
     """Returns whether the rows of a segment are no longer needed."""
     fd = open_locked(name, segments)
     if fd is None:
         return not there(name, segments)
     try:
-        if os.fstat(fd).st_nlink != 1:  # a file elsewhere is never written
+        if os.fstat(fd).st_nlink != 1:  # a file elsewhere is never written; nor may anybody append to what is missing
+            remove(name, free)
             return False
         for segment, offset, content, sealed in catalog.execute(_ROWS, (name,)):
             intact((segment, offset, crc32(content), sealed), "redo")
-            write_at(fd, content, offset)
+            if not _rewritten(fd, content, offset):
+                return False
         os.fdatasync(fd)
         os.fsync(segments)
         return True
     finally:
         os.close(fd)
+
+
+def _rewritten(fd: int, content: bytes, offset: int) -> bool:
+    """Writes the bytes, also where they are there: a sync may have failed to bring them on the disk.
+
+    Returns False if they cannot be written, but are there.
+    """
+    try:
+        write_at(fd, content, offset)
+    except OSError:
+        if os.pread(fd, len(content), offset) != content:
+            raise
+        return False
+    return True

@@ -4,7 +4,7 @@ import fcntl
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import DataLostError, StoreCorruptError
-from spark_rowtime.store.forks import close_in_children
+from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.local.folders import (
     FREE,
     SEGMENTS,
@@ -84,7 +84,8 @@ class SegmentWriter:
     def append(self, rows: pa.RecordBatch) -> Location:
         """Writes ``rows``. After an error nothing of them counts, and the next call overwrites them."""
         if self._fd < 0 or self._end >= self._full:
-            self._roll()
+            with no_fork():  # a child would keep the lock of a file that is not yet noted
+                self._roll()
         message, offset = rows.serialize(), self._end
         self._reserve(offset + message.size)
         self._end = write_at(self._fd, message, offset)
@@ -106,11 +107,6 @@ class SegmentWriter:
         """Returns whether the disk has what this writer has appended to ``segment`` at ``offset``."""
         return segment not in self._failed and (segment != self._name or offset < self._synced)
 
-    def kept(self, locations: Iterable[Location]) -> None:
-        """Notes that the catalog has the messages: no sync has to bring them on the disk."""
-        for location in locations:
-            self._unsynced.pop(location, None)
-
     def sync(self, segments: Collection[str] = ()) -> None:
         """Waits until the disk has what was appended ``durable``, and ``segments``, whoever has written them."""
         for other in segments:
@@ -129,12 +125,11 @@ class SegmentWriter:
         self._synced, self.syncs = end, self.syncs + 1
 
     def is_in_doubt(self, location: Location) -> bool:
-        """Returns whether the disk may not have what was appended there: a sync has failed, or is still to come."""
-        large = location in self._unsynced and self._unsynced[location] is None
-        return large or location in self._doubtful or location.segment in self._doubtful
+        """Returns whether the disk may not have what was appended there, although a sync was asked for."""
+        return location in self._doubtful or location.segment in self._doubtful
 
     def _sync_closed(self, name: str) -> None:
-        with folder(self._stream, SEGMENTS) as segments, suppress(FileNotFoundError):  # who reads it says so
+        with no_fork(), folder(self._stream, SEGMENTS) as segments, suppress(FileNotFoundError):  # who reads it says so
             fd = open_file(name, segments, os.O_RDONLY)
             try:
                 self._sync_whole(fd, name)

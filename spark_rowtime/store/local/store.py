@@ -76,7 +76,8 @@ class LocalStore(LedgerStore):
         self.path, self._catalog, self.now, self.steady = path, catalog, now, steady
         self.stream, self.schema, self.settings = catalog.meta()
         self.ancestors = ancestors(catalog.execute)
-        self._guard, self._writer_guard = guard, Guard(path, threading.RLock())
+        guard.inner = threading.RLock()
+        self._guard, self._writer_guard = guard, Guard(path, guard.inner)
         """The second is for the segment that is open. Who needs both takes it last."""
         # The lambdas read ``now`` and ``steady`` at each call, since these may be replaced.
         self._uptime = Uptime(catalog, lambda: reading(self.now, self.steady), lambda: self.now())  # noqa: PLW0108
@@ -254,7 +255,7 @@ class LocalStore(LedgerStore):
             found = [decide(member) for member in members]
             trains = [train for page, _ in found for train in page.trains]
             written = self._redo.write(trains, self.path)
-        self._redo.landed(trains, written)
+        self._redo.landed(written)
         for member, (page, made) in zip(members, found, strict=True):
             member.trains, member.made = page.trains, made
 
@@ -265,15 +266,15 @@ class LocalStore(LedgerStore):
     def _decided(self, member: Member) -> tuple[LocalPage, Receipt | Limits | RowtimeError]:
         """Returns the error if the commit is refused. Then the transaction goes on without it."""
         self._catalog.execute("SAVEPOINT member")
+        found: tuple[LocalPage, Receipt | Limits | RowtimeError]
         try:
-            return self._decided_alone(member)
+            found = self._decided_alone(member)
         except RowtimeError as error:
             self._catalog.execute("ROLLBACK TO member")
-            self._log.forget()
             self._log.catch_up()
-            return self._page(), error
-        finally:
-            self._catalog.execute("RELEASE member")
+            found = self._page(), error
+        self._catalog.execute("RELEASE member")
+        return found
 
     def _require_staged(self, trains: Sequence[Staged]) -> None:
         if not trains:
@@ -454,9 +455,10 @@ class LocalStore(LedgerStore):
     def close(self) -> None:
         if not (self._guard.open_here and self._sharers.remove() and self._guard.shut()):
             return
-        self._writer_guard.shut()
-        with no_fork(), self._guard.after_calls(), self._writer_guard.after_calls():
-            self._writer.close()
+        with no_fork(), self._guard.after_calls():  # SQLite crashes if a connection is closed that a thread uses
+            self._writer_guard.shut()
+            with self._writer_guard.after_calls():
+                self._writer.close()
             self._reader.close()
             self._watch.close()
-            self._catalog.close()  # last; SQLite crashes if a connection is closed that a thread uses
+            self._catalog.close()
