@@ -44,7 +44,7 @@ TEXT_CHARACTERS = 8000
 """The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
 that quotes data; what to do is at the end."""
 _END_CHARACTERS = 1000
-_PASSWORD = re.compile(r"(://[^\s/@:]*):[^\s/]*@")
+_PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*(?=@)|([?&](?:ssl)?password=)[^\s&'\"]*")
 """A password in an address, wherever a text repeats it. No part of this project takes one there."""
 
 
@@ -54,7 +54,7 @@ def without_passwords(text: str) -> str:
     >>> without_passwords("postgresql://me:secret@db/shop is in another kind of store")
     'postgresql://me:***@db/shop is in another kind of store'
     """
-    return _PASSWORD.sub(r"\1:***@", text) if "://" in text else text
+    return _PASSWORD.sub(r"\1\2***", text) if "://" in text else text
 
 
 def cut(text: str) -> str:

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import Future
+from itertools import islice
 from typing import Generic, ParamSpec, TypeVar
 
 from spark_rowtime.errors import StoreUnavailableError
@@ -12,10 +13,12 @@ ANSWER_SECONDS = 5.0
 """How long an answer of the server waits for one of a stream. Prometheus waits 10 s for all of them by default."""
 PATIENCE_SECONDS = 0.5
 """How long others wait for one of several calls. They wait for it no more once it has taken so long."""
+CALLS_AT_ONCE = 16
 MOST_CALLS = 100
 """How many calls of one kind that do not return hold a thread."""
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+_Thing = TypeVar("_Thing")
 
 
 class Call(Generic[_Result]):
@@ -58,6 +61,20 @@ class Call(Generic[_Result]):
         if not self.done_within(ANSWER_SECONDS):
             raise StoreUnavailableError(NO_ANSWER)
         return self._future.result()
+
+
+def begun(
+    things: Iterable[_Thing], begin: Callable[[_Thing], Call[_Result] | None]
+) -> list[tuple[_Thing, Call[_Result] | None]]:
+    """Begins a call for each, some at a time: those that do not answer are waited for together, PATIENCE_SECONDS."""
+    found = list[tuple[_Thing, Call[_Result] | None]]()
+    rest = iter(things)
+    while some := [(thing, begin(thing)) for thing in islice(rest, CALLS_AT_ONCE)]:
+        for _, call in some:
+            if call is not None:
+                call.done_within(PATIENCE_SECONDS)
+        found += some
+    return found
 
 
 NO_ANSWER = (

@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.errors import RowtimeError
-from spark_rowtime.serve.call import PATIENCE_SECONDS, Call, SharedCalls
+from spark_rowtime.errors import RowtimeError, StoreUnavailableError
+from spark_rowtime.serve.call import Call, SharedCalls, begun
 from spark_rowtime.serve.served import Served
 from spark_rowtime.store.record import WAITED_FOR
 from spark_rowtime.stream_info import StreamInfo
@@ -46,11 +46,7 @@ class StreamCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yields the metrics of all streams. One that does not answer keeps the others waiting for moments alone."""
-        calls = {}
-        for path in self._served.paths():
-            calls[path] = self._read.begin(path)
-            calls[path].done_within(PATIENCE_SECONDS)
-        infos = {path: _info(path, call) for path, call in calls.items()}
+        infos = {path: _info(path, call) for path, call in begun(self._served.paths(), self._begin)}
         up = GaugeMetricFamily("rowtime_stream_up", "1 if the stream can be read, else 0", labels=["stream"])
         for path, info in infos.items():
             up.add_metric([path], int(info is not None))
@@ -61,6 +57,12 @@ class StreamCollector(Collector):
         yield from _families("rowtime_producer", _PRODUCER, ["stream", "producer"], rows)
         yield from _states(known)
 
+    def _begin(self, path: str) -> Call[StreamInfo] | None:
+        try:
+            return self._read.begin(path)
+        except StoreUnavailableError:  # too many do not answer
+            return None
+
 
 def registry_of(served: Served, read: SharedCalls[[str], StreamInfo]) -> CollectorRegistry:
     """Returns a registry with the metrics of the streams, and nothing about this process. ``read`` reads a stream."""
@@ -69,9 +71,9 @@ def registry_of(served: Served, read: SharedCalls[[str], StreamInfo]) -> Collect
     return registry
 
 
-def _info(path: str, call: Call[StreamInfo]) -> StreamInfo | None:
+def _info(path: str, call: Call[StreamInfo] | None) -> StreamInfo | None:
     try:
-        return call.result()
+        return None if call is None else call.result()
     except RowtimeError:
         return None
     except Exception:  # one stream with something unheard of in it must not hide the others

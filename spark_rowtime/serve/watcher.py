@@ -3,12 +3,12 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
-from spark_rowtime.serve.call import ANSWER_SECONDS, NO_ANSWER, PATIENCE_SECONDS, Call
+from spark_rowtime.serve.call import ANSWER_SECONDS, NO_ANSWER, PATIENCE_SECONDS, Call, begun
 from spark_rowtime.serve.connections import most_connections
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
@@ -128,19 +128,16 @@ class Watcher:
             self._looks.pop(path, None)
             self._silent.discard(path)
         removed = [event_of({"stream": path, "removed": True}) for path in gone]
-        return removed + self._each(self._change)
+        looks = begun(self._watched.values(), lambda watched: self._looks.pop(watched.path, None) or Call(watched.look))
+        changes = (self._change(watched, look) for watched, look in looks if look is not None)
+        return removed + [event_of(change) for change in changes if change is not None]
 
     def _whole(self) -> list[bytes]:
-        return self._each(self._known)
+        return [event_of(self._known(watched)) for watched in self._watched.values()]
 
-    def _each(self, message_of: Callable[[_Watched], Any]) -> list[bytes]:
-        messages = (message_of(watched) for watched in self._watched.values())
-        return [event_of(message) for message in messages if message is not None]
-
-    def _change(self, watched: _Watched) -> Any:
-        """Returns what a look finds. One that does not answer keeps the others waiting for a moment, once."""
+    def _change(self, watched: _Watched, look: Call[Any]) -> Any:
+        """Returns what a look has found; None if nothing has changed, or it goes on."""
         path = watched.path
-        look = self._looks.pop(path, None) or Call(watched.look)
         if not look.done_within(PATIENCE_SECONDS):
             self._looks[path] = look
             if path in self._silent or not look.lasts(ANSWER_SECONDS):

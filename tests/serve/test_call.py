@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import spark_rowtime as rt
 from spark_rowtime.serve import call as module
-from spark_rowtime.serve.call import Call, SharedCalls
+from spark_rowtime.serve.call import Call, SharedCalls, begun
 from tests.postgresserver import PostgresServer, required_programs
 from tests.serve.conftest import SCHEMA, Server
 
@@ -83,6 +84,19 @@ def test_no_more_calls_than_may_hold_a_thread(standing: Standing, monkeypatch: p
     assert shared.begin("0") is calls[0]
     standing.goes.set()
     assert [call.result() for call in calls] == ["0", "1", "2"]
+
+
+def test_those_that_do_not_answer_are_waited_for_together(standing: Standing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.05)
+    shared = SharedCalls(lambda what: standing(what) if what.startswith("still") else what)
+    names = [f"still {n}" if n % 2 else f"well {n}" for n in range(40)]
+    began = time.monotonic()
+    found = begun(names, shared.begin)
+    assert time.monotonic() - began < 40 * 0.05, "each batch of them once"
+    assert [name for name, _ in found] == names
+    assert {name for name, call in found if call is not None and call.lasts(0)} == {n for n in names if "still" in n}
+    again = begun(names, shared.begin)
+    assert [call for name, call in again if "still" in name] == [call for name, call in found if "still" in name]
 
 
 def test_a_call_counts_its_own_processor_time() -> None:

@@ -47,12 +47,18 @@ def test_a_text_that_is_long_loses_its_middle():
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://u:sEcReT@db:5432/shop", "delta:s3://AK:sEcReT@b/x", "x://:sEc@ReT@h"]
+    "address",
+    [
+        "postgresql://u:sEcReT@db:5432/shop",
+        "delta:s3://AK:sEcReT@b/x",
+        "x://:sEc@ReT@h",
+        "postgresql://db/shop?password=sEcReT&x=1",
+    ],
 )
 def test_no_text_repeats_a_password_in_an_address(address):
     error = rt.RowtimeError(f"{address!r} is of another kind.", path=address)
     assert "ReT" not in f"{error} {error.values} {pickle.loads(pickle.dumps(error))}"
-    assert ":***@" in str(error)
+    assert "***" in str(error)
     for other in ("postgresql://db:5432/shop/a@b", "memory://a", "10:00 @ Oslo", "a://b c:d@e"):
         assert str(rt.RowtimeError(other)) == other
 
