@@ -1,5 +1,6 @@
 """Redo rows: one sync for a commit of small trains, and segments that are whole again before anybody reads them."""
 
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from spark_rowtime.store import check_store, copy_store, open_store
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.local import LocalStore, open_local
 from spark_rowtime.store.local.catalog import Catalog
+from spark_rowtime.store.local.folders import folder
 from spark_rowtime.store.local.segment import UNSYNCED_BYTES
 from tests.store.streams import EMPTY, WHOLE, Writer, batch, read
 
@@ -243,6 +245,25 @@ def test_who_opens_the_stream_meanwhile_waits(lost: str, tmp_path: Path, first: 
         assert not check_store(path).damage
         with closing(open_store(path)) as again:
             assert read(again)[:6] == [1, 1, 2, 2, 3, 3]
+
+
+def test_behind_one_that_hangs_the_error_says_so(lost: str) -> None:
+    with folder(Path(lost), "segments") as segments:
+        fcntl.flock(segments, fcntl.LOCK_EX)
+        with pytest.raises(StoreUnavailableError, match="has not ended within 0 s"):
+            open_local(lost, busy_timeout=0)
+    open_local(lost, busy_timeout=0).close()
+
+
+def test_trains_that_are_committed_in_another_order_leave_no_row(open_here: Open) -> None:
+    store = open_here(durability="power")
+    writers = [Writer(store, name) for name in ("a", "b", "c")]
+    for commit in reversed([writer.commit([1]) for writer in writers]):
+        store.commit(commit)
+    assert [offset for _, offset in rows_of(store)] == sorted((o for _, o in rows_of(store)), reverse=True)
+    store._writer.sync()
+    writers[0].send([2])
+    assert len(rows_of(store)) == 1
 
 
 def test_an_id_that_is_used_again_takes_no_row_with_it(open_here: Open, local_path: str, tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ class Catalog:
     """
 
     def __init__(self, file: Path, durability: str, busy_timeout: float, lock: "threading.RLock | None" = None) -> None:
-        self.file, self.durability, self._busy_timeout = file, durability, busy_timeout
+        self.file, self.durability, self.busy_timeout = file, durability, busy_timeout
         self._log_file = file.with_name(LOG)
         self._lock: Any = lock
         self._db: sqlite3.Connection | None = None
@@ -164,7 +164,7 @@ class Catalog:
             db, self._copied = connect_to_read(self.file, patience)
         try:
             db.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self.durability]}")  # reads: it has the log from here on
-            db.execute(f"PRAGMA busy_timeout = {round(1000 * self._busy_timeout)}")
+            db.execute(f"PRAGMA busy_timeout = {round(1000 * self.busy_timeout)}")
         except BaseException:
             db.close()
             raise
@@ -197,7 +197,7 @@ class Catalog:
             db.close()
 
     def _execute_anew(self, sql: str, values: Any = ()) -> sqlite3.Cursor:
-        self._open_anew(self._busy_timeout)
+        self._open_anew(self.busy_timeout)
         return self.execute(sql, values)
 
     def _open_anew(self, patience: float) -> None:
@@ -308,7 +308,7 @@ class Catalog:
         """Reads the file again if this is a copy of it, and somebody may have written since."""
         if self._db is not None and self._copied is not None and is_stale(self.file, self._copied):
             before = self._db
-            self._open(self._busy_timeout)
+            self._open(self.busy_timeout)
             before.close()
 
     def _require_writable(self) -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from isal.isal_zlib import crc32
 
+from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, remove, there
@@ -21,6 +23,7 @@ from spark_rowtime.store.retention import unsynced
 _ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
 _REMOVE = "DELETE FROM redo WHERE id BETWEEN ? AND ? AND segment = ? AND offset <= ?"
 """An id may be used again, for a later train."""
+_PAUSE_SECONDS = 0.01
 _ROWS = "SELECT segment, offset, content, seal FROM redo WHERE segment = ? ORDER BY id"
 
 
@@ -55,7 +58,7 @@ class Redo:
     def __init__(self, catalog: Catalog, writer: SegmentWriter, guard: Guard) -> None:
         self._catalog, self._writer, self._guard = catalog, writer, guard
         self._rows: list[Row] = []
-        """Those that were not removed, by segment in the order of their offsets."""
+        """Those that were not removed."""
         self._syncs = 0
         """Those after how many syncs of the writer were removed."""
 
@@ -87,7 +90,7 @@ class Redo:
         for segment in {row.segment for row in synced}:
             own = [row for row in synced if row.segment == segment]
             ids = [row.id for row in own]
-            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment, own[-1].offset))
+            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment, max(row.offset for row in own)))
         added = [self._add(at, message) for at, message in messages if message is not None]
         return Written(added, synced, syncs)
 
@@ -117,7 +120,7 @@ def settle(stream: Path, catalog: Catalog) -> None:
     if not catalog.writable or not _segments(catalog):
         return
     with folder(stream, SEGMENTS) as segments, folder(stream, FREE) as free:
-        fcntl.flock(segments, fcntl.LOCK_EX)
+        _wait_for_others(segments, catalog)
         if not any(_is_left(name, segments) for name in _segments(catalog)):
             return
         done = list[str]()
@@ -129,6 +132,25 @@ def settle(stream: Path, catalog: Catalog) -> None:
         except sqlite3.OperationalError:
             if not done:
                 raise
+
+
+def _wait_for_others(segments: int, catalog: Catalog) -> None:
+    """Locks the folder. Raises StoreUnavailableError if another process does not end what it does here."""
+    deadline = time.monotonic() + catalog.busy_timeout
+    while True:
+        try:
+            fcntl.flock(segments, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise StoreUnavailableError(
+                    f"Another process writes into {catalog.file.parent} what a loss of power may have taken, and has "
+                    f"not ended within {catalog.busy_timeout:g} s. Nothing of this call was done. Try again, and look "
+                    "for a process that hangs.",
+                    path=str(catalog.file.parent),
+                ) from None
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 def _segments(catalog: Catalog) -> list[str]:
