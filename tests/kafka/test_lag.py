@@ -12,8 +12,10 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.kafka import partition_reader
 from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.serve.call import SharedCalls
 from spark_rowtime.serve.metrics import registry_of
 from spark_rowtime.serve.served import Served
+from spark_rowtime.serve.state import read_shown
 from tests.kafka.feeds import moment, read
 
 
@@ -50,7 +52,7 @@ def test_a_partition_that_stands_lags_by_what_has_come_since(
     assert seen == [7]
     shown = " ".join(CliRunner().invoke(main, ["describe", path]).output.split())
     assert "12 messages behind the end of its partition, at its last commit" in shown
-    metrics = generate_latest(registry_of(Served([path]))).decode()
+    metrics = generate_latest(registry_of(Served([path]), SharedCalls(read_shown))).decode()
     assert f'rowtime_producer_lag_messages{{producer="{topic}-0",stream="{path}"}} 12.0' in metrics
 
 

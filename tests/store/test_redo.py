@@ -221,13 +221,11 @@ open_store(sys.argv[1]).close()
 @pytest.mark.parametrize("first", ["goes on", "is killed"])
 def test_who_opens_the_stream_meanwhile_waits(lost: str, tmp_path: Path, first: str) -> None:
     (Path(lost) / "free" / segment(lost).name).touch()
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW, lost], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == "within\n"
-    with ThreadPoolExecutor(2) as threads:
+    command, pipe = [sys.executable, "-c", SLOW, lost], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process, ThreadPoolExecutor(2) as threads:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "within\n"
         copied = threads.submit(copy_store, lost, str(tmp_path / "copy"))
         opened = threads.submit(open_store, lost, durability="power")
         assert not wait([copied, opened], 0.3).done
@@ -236,8 +234,6 @@ def test_who_opens_the_stream_meanwhile_waits(lost: str, tmp_path: Path, first: 
         process.stdin.close()
         store = opened.result(60)
         copied.result(60)
-    process.wait(60)
-    process.stdout.close()
     Writer(store, "b").send([9])
     assert read(store) == [1, 1, 2, 2, 3, 3, 9]
     store.close()

@@ -14,7 +14,7 @@ from isal.isal_zlib import crc32
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, remove, there
+from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, mark, remove, there
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.local.segment import Location, SegmentWriter, open_locked, write_at
@@ -167,13 +167,18 @@ def _is_left(name: str, segments: int) -> bool:
 
 
 def _settled(catalog: Catalog, name: str, segments: int, free: int) -> bool:
-    """Returns whether the rows of a segment are no longer needed."""
+    """Returns whether the rows of a segment are no longer needed.
+
+    Nobody claims it meanwhile, as it has no mark. It is not kept locked: who finds it locked takes it for one that a
+    writer has, also where the process that had the lock is just about to end.
+    """
+    marked = remove(name, free)
     fd = open_locked(name, segments)
     if fd is None:
         return not there(name, segments)
     try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
         if os.fstat(fd).st_nlink != 1:  # a file elsewhere is never written; nor may anybody append to what is missing
-            remove(name, free)
             return False
         for segment, offset, content, sealed in catalog.execute(_ROWS, (name,)):
             intact((segment, offset, crc32(content), sealed), "redo")
@@ -181,6 +186,8 @@ def _settled(catalog: Catalog, name: str, segments: int, free: int) -> bool:
                 return False
         os.fdatasync(fd)
         os.fsync(segments)
+        if marked:
+            mark(name, free)
         return True
     finally:
         os.close(fd)
