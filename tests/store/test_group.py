@@ -236,22 +236,25 @@ def test_a_signals_handler_waits_for_no_thread_that_waits_for_it(
     open_here: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while rows are written, for which the commit of another thread waits."""
-    store, append, said = open_here(), SegmentWriter.append, list[Any]()
-    commit = Writer(store, "other").commit([1])
-    locked = threading.Event()
-    monkeypatch.setattr(
-        store, "_require_staged", lambda trains: (locked.set(), LocalStore._require_staged(store, trains))[1]
-    )
+    store, append = open_here(), SegmentWriter.append
+    commit, said, other = Writer(store, "other").commit([1]), list[Any](), list[Future[Any]]()
     with ThreadPoolExecutor(1) as threads:
 
         def handled(rows: Any) -> Any:
             other.append(threads.submit(store.commit, commit))
-            locked.wait(60)
+            wait_for(lambda: is_held(store), "the other thread to have the store")
             said.append(outcome(store.head))
             return append(store._writer, rows)
 
-        other = list[Any]()
         monkeypatch.setattr(store._writer, "append", handled)
         store.stage(batch(2))
         assert other[0].result(60).seq
     assert said == [StoreUnavailableError]
+
+
+def is_held(store: LocalStore) -> bool:
+    """Whether another thread has the store's lock."""
+    lock = store._guard._lock
+    if free := lock.acquire(blocking=False):
+        lock.release()
+    return not free
