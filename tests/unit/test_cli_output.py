@@ -337,7 +337,7 @@ def test_wrong_usage_names_the_nearest_and_ends_with_2(arguments: tuple[str, ...
     assert said in result.stderr
 
 
-@pytest.mark.parametrize("command", ["describe", "tail"])
+@pytest.mark.parametrize("command", ["describe", pytest.param("tail", marks=pytest.mark.long)])
 def test_a_full_disk_behind_the_output_is_an_error(tmp_path: Path, command: str) -> None:
     path = str(tmp_path / "orders.rowtime")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
