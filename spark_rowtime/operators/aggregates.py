@@ -98,9 +98,10 @@ def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list
 
 
 def _is_one(asked: tuple[Any, Any]) -> bool:
-    name, what = asked
-    texts = (name, *what) if isinstance(what, tuple | list) else ()
-    return len(texts) == len(("name", "function", "column")) and all(isinstance(text, str) for text in texts)
+    match asked:
+        case (str(), (str(), str())):
+            return True
+    return False
 
 
 def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:

@@ -6,9 +6,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-import pyarrow as pa
 from isal.isal_zlib import crc32
 
 from spark_rowtime.errors import StoreUnavailableError
@@ -17,31 +15,14 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, mark, remove, there
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.seal import intact, seal
-from spark_rowtime.store.local.segment import Location, SegmentWriter, open_locked, write_at
+from spark_rowtime.store.local.segment import CLOSED, Location, SegmentWriter, open_locked, write_at
 from spark_rowtime.store.retention import unsynced
 
 _ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
-_REMOVE = "DELETE FROM redo WHERE id BETWEEN ? AND ? AND segment = ? AND offset <= ?"
-"""An id may be used again, for a later train."""
+_REMOVE = "DELETE FROM redo WHERE segment = ? AND offset >= ? AND offset < ?"
+"""What another writer has left in the segment before lies at lesser offsets."""
 _PAUSE_SECONDS = 0.01
 _ROWS = "SELECT segment, offset, content, seal FROM redo WHERE segment = ? ORDER BY id"
-
-
-class Row(NamedTuple):
-    """A redo row of this process."""
-
-    segment: str
-    offset: int
-    id: int
-
-
-class Written(NamedTuple):
-    """What a transaction has done: the rows that it has added, and those that it has removed."""
-
-    added: list[Row]
-    removed: list[Row]
-    syncs: int
-    """How many syncs of the writer there had been."""
 
 
 class Redo:
@@ -57,10 +38,8 @@ class Redo:
 
     def __init__(self, catalog: Catalog, writer: SegmentWriter, guard: Guard) -> None:
         self._catalog, self._writer, self._guard = catalog, writer, guard
-        self._rows: list[Row] = []
-        """Those that were not removed."""
-        self._syncs = 0
-        """Those after how many syncs of the writer were removed."""
+        self._from: dict[str, int] = {}
+        """By segment: the offset from which on there may be rows of this writer."""
 
     def prepare(self, trains: Sequence[Staged]) -> None:
         """Syncs the segments of trains that are too large to be rows. Call it before the transaction.
@@ -73,39 +52,32 @@ class Redo:
         if self._writer.needs_sync or not all(map(self._writer.holds, segments)):
             self._writer.sync(segments)
 
-    def write(self, trains: Sequence[Staged], path: str) -> Written:
+    def write(self, trains: Sequence[Staged], path: str) -> dict[str, int]:
         """Adds rows for ``trains``, and removes those of synced bytes. Call it in the transaction of the commit.
 
-        Raises StoreUnavailableError if a sync by another thread has failed meanwhile, so that a train is in doubt.
+        Returns up to which offset of which segment rows were removed. Raises StoreUnavailableError if a sync by another
+        thread has failed meanwhile, so that a train is in doubt.
         """
         if not self._writer.durable:
-            return Written([], [], 0)
+            return {}
         with self._guard:
             if any(self._writer.is_in_doubt(train.location) for train in trains):
                 raise unsynced(path)
             messages = [(train.location, self._writer.unsynced(train.location)) for train in trains]
-            syncs = self._writer.syncs
-            rows = () if syncs == self._syncs else self._rows
-            synced = [row for row in rows if self._writer.is_synced(row.segment, row.offset)]
-        for segment in {row.segment for row in synced}:
-            own = [row for row in synced if row.segment == segment]
-            ids = [row.id for row in own]
-            self._catalog.execute(_REMOVE, (min(ids), max(ids), segment, max(row.offset for row in own)))
-        added = [self._add(at, message) for at, message in messages if message is not None]
-        return Written(added, synced, syncs)
+            ends = {segment: self._writer.synced_upto(segment) for segment in self._from}
+        removed = {segment: end for segment, end in ends.items() if end > self._from[segment]}
+        for segment, end in removed.items():
+            self._catalog.execute(_REMOVE, (segment, self._from[segment], end))
+        for at, message in messages:
+            if message is not None:
+                sealed = seal((at.segment, at.offset, at.checksum))
+                self._catalog.execute(_ADD, (at.segment, at.offset, sealed, message))
+                self._from[at.segment] = min(self._from.get(at.segment, at.offset), at.offset)
+        return removed
 
-    def _add(self, at: Location, message: pa.Buffer) -> Row:
-        sealed = seal((at.segment, at.offset, at.checksum))
-        row = self._catalog.execute(_ADD, (at.segment, at.offset, sealed, message)).lastrowid
-        assert row is not None, "an INSERT gives a row its id"
-        return Row(at.segment, at.offset, row)
-
-    def landed(self, written: Written) -> None:
-        """Notes that the transaction has landed."""
-        if removed := set(written.removed):
-            self._rows = [row for row in self._rows if row not in removed]
-        self._rows += written.added
-        self._syncs = written.syncs
+    def landed(self, removed: dict[str, int]) -> None:
+        """Notes that the transaction has landed, which has ``removed`` these rows."""
+        self._from = {segment: end for segment, end in {**self._from, **removed}.items() if end < CLOSED}
 
 
 def settle(stream: Path, catalog: Catalog) -> None:

@@ -34,6 +34,8 @@ LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 """Before a train of at least LARGE bytes, AHEAD bytes are reserved on the disk if PLENTY bytes are free. To allocate
 them in small pieces takes the system longer."""
 OPEN_FILES = 64
+CLOSED = sys.maxsize
+"""Beyond each offset."""
 UNSYNCED_BYTES = 64 << 10
 """Up to this many bytes of a segment may be in the catalog's redo rows in place of a sync of the segment."""
 
@@ -75,8 +77,6 @@ class SegmentWriter:
         """The messages that a sync is to bring on the disk; None of those that are too many for the catalog."""
         self._doubtful = set[Location | str]()
         """Those that are in doubt, and the names of the segments that are, whoever has written them."""
-        self.syncs = 0
-        """How often bytes were synced."""
         self._failed = set[str]()
         """The segments of which a sync of this writer has failed. The system tells of an error once."""
         close_in_children(self)
@@ -103,9 +103,11 @@ class SegmentWriter:
         """Returns the message that was appended there, if no sync was asked for since; None of a large one, too."""
         return self._unsynced.get(location)
 
-    def is_synced(self, segment: str, offset: int) -> bool:
-        """Returns whether the disk has what this writer has appended to ``segment`` at ``offset``."""
-        return segment not in self._failed and (segment != self._name or offset < self._synced)
+    def synced_upto(self, segment: str) -> int:
+        """Returns up to which offset the disk has what this writer has appended; CLOSED: all of a full segment."""
+        if segment in self._failed:
+            return 0
+        return self._synced if segment == self._name else CLOSED
 
     def sync(self, segments: Collection[str] = ()) -> None:
         """Waits until the disk has what was appended ``durable``, and ``segments``, whoever has written them."""
@@ -114,15 +116,15 @@ class SegmentWriter:
                 self._sync_closed(other)
         if self._fd < 0 or self._synced == self._end or not self.durable:
             return
-        failed_before = self._name in self._failed
         self._doubtful.update(self._unsynced)  # first: what follows may be interrupted anywhere
         asked, self._unsynced, end = self._unsynced, {}, self._end
-        self._failed.add(self._name)
-        os.fdatasync(self._fd)
-        if not failed_before:
-            self._failed.remove(self._name)
+        try:
+            os.fdatasync(self._fd)
+        except BaseException:
+            self._failed.add(self._name)
+            raise
         self._doubtful.difference_update(asked)
-        self._synced, self.syncs = end, self.syncs + 1
+        self._synced = end
 
     def is_in_doubt(self, location: Location) -> bool:
         """Returns whether the disk may not have what was appended there, although a sync was asked for."""

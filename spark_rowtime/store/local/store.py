@@ -254,8 +254,8 @@ class LocalStore(LedgerStore):
         with self._transaction():
             found = [decide(member) for member in members]
             trains = [train for page, _ in found for train in page.trains]
-            written = self._redo.write(trains, self.path)
-        self._redo.landed(written)
+            removed = self._redo.write(trains, self.path)
+        self._redo.landed(removed)
         for member, (page, made) in zip(members, found, strict=True):
             member.trains, member.made = page.trains, made
 
