@@ -18,7 +18,7 @@ import pytest
 
 WITH_QUERIES = ("cluster", "conformance", "crash", "kafka", "lakehouse", "spark", "tables")
 """Folders whose tests start queries, brokers or processes."""
-LONG_CASES = 2
+LONG_CASES = 1
 
 
 def mark_long(items: list[pytest.Item]) -> None:

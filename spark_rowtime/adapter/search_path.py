@@ -12,8 +12,8 @@ _VARIABLE = "PYTHONPATH"
 
 def add_current_folder() -> None:
     """Lets modules of the current folder be imported that are nowhere else."""
-    here = str(Path.cwd())
-    if "" not in sys.path and here not in sys.path:
+    here = _current_folder()
+    if here and "" not in sys.path and here not in sys.path:
         sys.path.append(here)
 
 
@@ -21,7 +21,7 @@ def move_current_folder_back() -> None:
     """Puts the current folder behind all others, where Python has put it first, as with ``python -m``."""
     rest = _without_current_folder()
     if len(rest) < len(sys.path):
-        sys.path[:] = [*rest, str(Path.cwd())]
+        sys.path[:] = [*rest, *filter(None, [_current_folder()])]
 
 
 def for_child() -> str:
@@ -29,8 +29,18 @@ def for_child() -> str:
     return os.pathsep.join(_without_current_folder())
 
 
+def _current_folder() -> str:
+    """Empty if somebody has removed it."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return ""
+
+
 def _without_current_folder() -> list[str]:
     """Returns Python's path; the current folder is there only if PYTHONPATH names it."""
-    here = str(Path.cwd())
+    here = _current_folder()
+    if not here:
+        return [entry for entry in sys.path if entry]
     named = [str(Path(entry).absolute()) for entry in os.environ.get(_VARIABLE, "").split(os.pathsep) if entry]
     return [entry for entry in sys.path if entry and (entry != here or here in named)]

@@ -6,7 +6,7 @@ Its small state is stored as JSON with each commit, and passed on at a takeover.
 
 import json
 from collections.abc import Mapping, Sequence
-from heapq import nlargest
+from heapq import heappush, heappushpop, nlargest
 from typing import Any
 
 import pyarrow as pa
@@ -121,22 +121,22 @@ class KSorted(Disorder):
         self.top: list[int] = []
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
-        top, fits, bounds, reached = list(self.top), [], [], floor
+        top, fits, bounds, reached = sorted(self.top), [], [], floor
         for time in timed.micros.tolist():
             bounds.append(reached)
             fits.append(reached is None or time >= reached)
             if fits[-1]:
-                top, bound = self._seen(top, [time])
-                reached = stronger(reached, bound)
+                (heappushpop if len(top) > self.k else heappush)(top, time)
+                reached = stronger(reached, self._bound(top))
         late = None if all(fits) else pa.array(fits)
-        return Verdict(late, self._seen(top, [])[1], "the k-sort bound", pa.array(bounds, pa.int64()))
+        return Verdict(late, self._bound(top), "the k-sort bound", pa.array(bounds, pa.int64()))
 
-    def _seen(self, top: list[int], times: list[int]) -> tuple[list[int], int | None]:
-        top = nlargest(self.k + 1, top + times)
-        return top, top[self.k] if len(top) > self.k else None
+    def _bound(self, top: list[int]) -> int | None:
+        """The least of the k + 1 largest rowtimes, which are a heap."""
+        return top[0] if len(top) > self.k else None
 
     def take(self, accepted: pa.RecordBatch) -> None:
-        self.top = self._seen(self.top, _micros(accepted.column(ROWTIME)).to_pylist())[0]
+        self.top = nlargest(self.k + 1, self.top + _micros(accepted.column(ROWTIME)).to_pylist())
 
     def state(self) -> str:
         return json.dumps(self.top)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,10 +20,8 @@ from spark_rowtime.types.added_columns import added_names
 from spark_rowtime.types.exact_casts import floored
 from spark_rowtime.types.local_time import LocalTime, is_naive
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, check_rowtimes, stream_schema
+from spark_rowtime.types.short_repr import REPR_CHARACTERS, short_repr
 from spark_rowtime.types.timestamps import to_micros
-
-if TYPE_CHECKING:
-    import _csv
 
 _BLOCK = 16 << 20
 """How many bytes are read at once. Types are inferred from the first block, and looked at in all (``csv_types``)."""
@@ -102,47 +100,40 @@ class CsvRows:
         """Describes the first value of a column for which ``fits`` raises, and its line. None if there is none."""
         with self._lines() as lines:
             at = next(lines).index(column)
-            before = lines.line_num
             for row in lines:
                 value = row[at] if at < len(row) else ""
                 try:
                     fits(value)
                 except (ValueError, RowtimeError) as error:
-                    return f"line {before + 1} has {value!r} ({error})"
-                before = lines.line_num
+                    return f"line {lines.begin} has {short_repr(value)} ({error})"
         return None
 
     def _require_quotes(self) -> None:
         """Refuses a quote that is not closed, or a text behind one that is: Arrow would take the next rows for text."""
         if not self._has_quotes():
             return
-        line = 1
         with self._lines(strict=True) as lines:
-            try:
-                for _ in lines:
-                    line = lines.line_num + 1
-            except csv.Error as error:
-                raise SchemaMismatchError(
-                    f"{self.file}, line {line}: a quote is not closed, or text follows a closing quote ({error}). "
-                    'Nothing was sent. Close the quote; write a quote within a quoted text twice (""). Perhaps the '
-                    "file is not complete.",
-                    file=str(self.file),
-                ) from None
+            for _ in lines:
+                pass
 
     def _has_quotes(self) -> bool:
         with self.file.open("rb") as file:
             return any(b'"' in block for block in iter(lambda: file.read(_BLOCK), b""))
 
     @contextmanager
-    def _lines(self, *, strict: bool = False) -> Iterator["_csv.Reader"]:
+    def _lines(self, *, strict: bool = False) -> Iterator["_Lines"]:
         """The file for Python's reader, which knows the lines. Its errors are raised as SchemaMismatchError."""
-        try:
-            with self.file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
-                yield csv.reader(text, delimiter=self.delimiter, strict=strict)
-        except csv.Error as error:
-            raise SchemaMismatchError(
-                f"{self.file} cannot be read: {error}. Perhaps a quote is not closed.", file=str(self.file)
-            ) from None
+        with self.file.open(newline="", encoding="utf-8-sig", errors="replace") as text:
+            lines = _Lines(csv.reader(text, delimiter=self.delimiter, strict=strict))
+            try:
+                yield lines
+            except csv.Error as error:
+                raise SchemaMismatchError(
+                    f"{self.file}, line {lines.begin}: a quote is not closed, or text follows a closing quote "
+                    f'({error}). Nothing was sent. Close the quote; write a quote within a quoted text twice (""). '
+                    "Perhaps the file is not complete.",
+                    file=str(self.file),
+                ) from None
 
     @cached_property
     def _header(self) -> list[str]:
@@ -377,9 +368,12 @@ class CsvRows:
             yield
         except (pa.ArrowException, UnicodeError) as error:
             line = self.bad_line(self.rowtime, self._parse) if "conversion error" in str(error) else None
+            what = f"column {self.rowtime!r}, {line}" if line else str(error)[:REPR_CHARACTERS]
+            inferred = (
+                f" Types are inferred from the first {_BLOCK >> 20} MB; an existing stream determines them itself."
+            )
             raise SchemaMismatchError(
-                f"{self.file} cannot be read: {f'column {self.rowtime!r}, {line}' if line else error}. Types are "
-                f"inferred from the first {_BLOCK >> 20} MB; an existing stream determines the types itself.",
+                f"{self.file} cannot be read: {what}.{inferred if self.stream is None else ''}",
                 file=str(self.file),
             ) from None
 
@@ -397,6 +391,21 @@ class CsvRows:
 
     def _time(self, text: str) -> datetime | str:
         return text if self._format is None else self._format.parse(text)
+
+
+class _Lines:
+    """The rows of Python's reader of a file; ``begin`` is the line in which the row that was asked for last begins."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader, self.begin = reader, 1
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> list[str]:
+        self.begin = self._reader.line_num + 1
+        row: list[str] = next(self._reader)
+        return row
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:

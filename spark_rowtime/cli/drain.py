@@ -1,11 +1,11 @@
 """The command ``rowtime drain``, which sends a stream into a consumer, a table or a topic of Kafka."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import click
@@ -269,7 +269,7 @@ def _as_place(kind: str, place: str, target: str) -> str | None:
     if dotted := _DOTTED.fullmatch(target):
         return f"Did you mean {dotted[1]}:{dotted[2]}?"
     path = re.sub("^//(?=/)", "", place) if kind == "file" else target
-    if (Path(path) / "_delta_log").is_dir():
+    if os.path.isdir(os.path.join(path, "_delta_log")):  # noqa: PTH112, PTH118  (which takes a path of any length)
         return f"Did you mean delta:{path}?"
     known = kind in ("file", "s3", "s3a", "gs", "abfss", "abfs", "hdfs") or "/" in target or "." in target
     if "%" in path:
@@ -280,4 +280,5 @@ def _as_place(kind: str, place: str, target: str) -> str | None:
 
 
 def _is_stream(target: str) -> bool:
-    return target.endswith(".rowtime") or all((Path(target) / name).exists() for name in ("catalog.db", "segments"))
+    inside = (os.path.join(target, name) for name in ("catalog.db", "segments"))  # noqa: PTH118
+    return target.endswith(".rowtime") or all(map(os.path.exists, inside))

@@ -79,7 +79,7 @@ class _Part:
 
 def condition(text: SqlText, tree: Node, types: Mapping[str, DataType], variable: str) -> Condition:
     """Returns the condition of a variable. ``types``: those of the texts that Spark computes."""
-    found = _Compiler(text, types, variable).part(tree)
+    found = text.whole(lambda: _Compiler(text, types, variable).part(tree))
     if found.kind not in (_BOOLEAN, _NULL):
         raise text.refused(f"it is {found.kind}, not a condition")
     return Condition(found.value, found.of_match)
@@ -145,6 +145,8 @@ class _Compiler:
             return _WORDS[token.upper()]
         if _POINT.fullmatch(token):
             return Decimal(token), EXACT
+        if "_" in token or not token.isascii():
+            raise self._text.refused(f"{token} is not a number")
         try:
             return (int(token), WHOLE) if token.lstrip("-").isdigit() else (float(token.rstrip("dD")), FLOAT)
         except ValueError:
@@ -188,7 +190,7 @@ class _Compiler:
             return lambda path: (value(path) is None) is null
         if operator == "BETWEEN":
             return _and(self._compared(">=", of[0], of[1]), self._compared("<=", of[0], of[2]))
-        if operator == "IN":
+        if operator == "IN" and len(of) > 1:
             return reduce(_or, (self._compared("=", of[0], other) for other in of[1:]))
         return self._compared(operator, *of) if operator in _COMPARISONS else None
 

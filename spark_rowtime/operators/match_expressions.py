@@ -51,7 +51,7 @@ class Node:
 
 def tree_of(text: SqlText, tokens: list[Token], variable: str) -> Node:
     """Returns the tree of the condition of a variable, from its tokens."""
-    return _Parser(text, [_over_row(token, variable) for token in tokens]).parsed()
+    return text.whole(_Parser(text, [_over_row(token, variable) for token in tokens]).parsed)
 
 
 def _over_row(token: Token, variable: str) -> Token:

@@ -9,7 +9,7 @@ from spark_rowtime.errors import InvalidOptionError
 ACCEPT = -1
 """The state behind the last row of a match."""
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\{[^}]*\}|\S)")
-_REPEATED = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
+_REPEATED = re.compile(r"\{\s*([0-9]{0,9})\s*(,?)\s*([0-9]{0,9})\s*\}")
 _REPEATS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _MOST_STATES = 10_000
 

@@ -1,9 +1,9 @@
 """The SQL texts of a pattern: their tokens, and the references to rows of the match in them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from spark_rowtime.errors import InvalidOptionError
 
@@ -16,7 +16,10 @@ _TOKEN = re.compile(
 )
 PLACES = ("FIRST", "LAST", "PREV")
 AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+_OFFSET = re.compile("[0-9]{1,9}")
 _NOT_SUPPORTED = ("NEXT", "CLASSIFIER", "MATCH_NUMBER", "FINAL", "RUNNING")
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,13 @@ class SqlText(NamedTuple):
 
     option: str
     text: str
+
+    def whole(self, read: Callable[[], Read]) -> Read:
+        """Returns what ``read`` makes of it. Raises InvalidOptionError if it is nested too deeply for that."""
+        try:
+            return read()
+        except RecursionError:
+            raise self.refused("it is nested too deeply") from None
 
     def tokens(self) -> list[str]:
         """Returns its tokens."""
@@ -134,7 +144,7 @@ class References:
     def _number(self, function: str, arguments: list[list[str]], of: SqlText) -> int | None:
         if not arguments:
             return None
-        if len(arguments) > 1 or len(arguments[0]) != 1 or not arguments[0][0].isdigit():
+        if len(arguments) > 1 or len(arguments[0]) != 1 or not _OFFSET.fullmatch(arguments[0][0]):
             raise of.refused(f"the second argument of {function} is a whole number")
         return int(arguments[0][0])
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
@@ -362,10 +363,20 @@ def _new(path: str | PathLike[str]) -> str:
 
 
 def without_file(path: str) -> str:
-    """Returns the path that a ``file://`` or ``file:/`` URL names. Any other path is returned unchanged."""
-    if path.startswith("file://"):
-        return path.removeprefix("file://")
-    return path.removeprefix("file:") if path.startswith("file:/") else path
+    """Returns the path that a ``file://`` or ``file:/`` URL of this machine names. Others are returned unchanged.
+
+    Raises InvalidOptionError if the URL has the name of another machine.
+    """
+    if not path.startswith("file:/"):
+        return path
+    after = path.removeprefix("file:")
+    host, slash, place = after.removeprefix("//").partition("/") if after.startswith("//") else ("", "", after)
+    if host not in ("", "localhost"):
+        raise InvalidOptionError(
+            f"A file:// URL has three slashes before its path: {path!r} would be on the machine {host!r}.",
+            option="path",
+        )
+    return unquote(slash + place)
 
 
 def _local(path: str) -> str:

@@ -210,6 +210,12 @@ ROW: dict[str, list[Any]] = {"v": [4, 7], "f": [NAN, 0.5], "s": ["a", "b"], "fla
         ("A.v >", "it ends too early"),
         ("A.v > 1 A", "'A' is not expected there"),
         ("A.v # 1", "'#' is not SQL that is known here"),
+        ("A.v IN ()", "IN over references is not supported"),
+        ("A.v > 1_000", "1_000 is not a number"),
+        ("PREV(v, ²) > 1", "is a whole number"),
+        (f"PREV(v, {'9' * 5000}) > 1", "is a whole number"),
+        (f"{'(' * 3000}A.v{')' * 3000} > 1", "it is nested too deeply"),
+        (f"{'NOT ' * 3000}A.flag", "it is nested too deeply"),
     ],
 )
 def test_conditions_are_those_of_spark_and_others_are_refused_by_name(text: str, expected: Any) -> None:
@@ -251,6 +257,7 @@ def test_what_is_over_one_row_is_left_to_spark() -> None:
         ("A*", "matches no row at all"),
         ("A{2,1}", "has a most of 1"),
         ("A{}", "is not {n}"),
+        (f"A{{{'9' * 5000}}}", "is not {n}"),
         ("^ A", "'\\^' is not possible there"),
         ("PERMUTE(A, B)", "'PERMUTE' is not possible there"),
         ("A{101} (A{1000}){100}", "more than 10000 states"),

@@ -20,6 +20,7 @@ OFFERED = {
     "kafka:localhost:9092/orders": "Did you mean kafka://localhost:9092/orders?",
     "postgresql://db/shop/orders": "A stream is copied with `rowtime copy`",
     "shop.consumers.Printer": "Did you mean shop.consumers:Printer?",
+    "/lake/" + "x" * 300: f"Did you mean delta:/lake/{'x' * 300}",
     "other.rowtime": "A stream is copied with `rowtime copy`",
 }
 

@@ -9,7 +9,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import AdapterProcess
-from spark_rowtime.adapter.search_path import for_child
+from spark_rowtime.adapter.search_path import add_current_folder, for_child, move_current_folder_back
 from spark_rowtime.spark.hosted_adapter import ensure_stream
 
 
@@ -66,6 +66,18 @@ def test_a_module_in_the_current_folder_shadows_none_beside_a_query(
     assert hosted("only_here:Feed", str(tmp_path / "v")) == ["here"]
     monkeypatch.setenv("PYTHONPATH", ".")
     assert for_child() == os.pathsep.join(sys.path)
+
+
+def test_a_current_folder_that_was_removed_is_none(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = planted / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    before = list(sys.path)
+    add_current_folder()
+    move_current_folder_back()
+    assert sys.path == before
+    assert for_child() == os.pathsep.join(filter(None, before))
 
 
 def test_the_command_looks_into_the_current_folder_last(planted: Path, tmp_path: Path) -> None:
