@@ -12,6 +12,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.html import html_facts, html_table
 from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.short_repr import some
 
 NAMED = 3
 """The largest number of producers, or of a producer's values, that are named."""
@@ -244,5 +245,4 @@ _GONE = {
 
 def _some(names: Sequence[str]) -> str:
     """The first names, each in quotes, and the number of the others."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(map(repr, names[:NAMED])) + more
+    return some([repr(name) for name in names], NAMED)

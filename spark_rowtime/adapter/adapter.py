@@ -22,7 +22,7 @@ from spark_rowtime.store.snapshot import HOST
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
 from spark_rowtime.types.hidden import values_of
-from spark_rowtime.types.short_repr import short_error, short_repr
+from spark_rowtime.types.short_repr import short_error, short_repr, some
 
 LOG = logging.getLogger("spark_rowtime.adapter")
 RESTART_SECONDS = tuple(float(min(2**failure, 60)) for failure in range(10))
@@ -284,12 +284,11 @@ class _Host:
 
     def _given_up(self, restarts: int, error: Exception) -> RowtimeError:
         checkpoints = {name: info.checkpoint for name, info in self._last.items()}
-        shown = [f"{name!r} at {checkpoints[name]!r}" for name in list(checkpoints)[:_NAMED]]
-        more = f" and {len(checkpoints) - _NAMED} more" if len(checkpoints) > _NAMED else ""
+        shown = some([f"{name!r} at {checkpoint!r}" for name, checkpoint in checkpoints.items()], _NAMED)
         return RowtimeError(
             f"Adapter {self._name!r} failed again after {restarts} restarts without coming further: "
             f"{type(error).__name__}: {error}. Correct what it failed with, and start it again; it continues from its "
-            f"checkpoints: {', '.join(shown) or 'none'}{more}.",
+            f"checkpoints: {shown or 'none'}.",
             adapter=self._name,
             checkpoints=checkpoints,
         )

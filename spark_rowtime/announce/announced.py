@@ -145,9 +145,8 @@ def _name_with_id(kept: Store, reader: str, table: _SameTable) -> str:
 
 def _keep_with_id(kept: Store, reader: str, table: str) -> None:
     """Keeps the position of an announcer under the id of its table, too, so that it is not taken for another one's."""
-    for one in kept.snapshot().readers:
-        if one.name == reader:
-            kept.keep(f"{reader}{_OF_TABLE}{table}", one.position)
+    if position := kept.snapshot().position_of(reader):
+        kept.keep(f"{reader}{_OF_TABLE}{table}", position)
 
 
 def _is_table(path: Any) -> bool:

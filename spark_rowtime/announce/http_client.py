@@ -135,7 +135,7 @@ class _Deadline:
 
 
 def _is_open(url: str) -> bool:
-    """Whether a call is readable on its way; one to this machine has none."""
+    """Whether others can read the request on its way: plain HTTP to another machine."""
     parts = urlsplit(url)
     return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
 

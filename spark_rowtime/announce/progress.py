@@ -38,19 +38,16 @@ class Progress:
         """``ends``: a row at the end of a period belongs to it, and not to the next one."""
         self._store, self._calendar, self._shift = store, calendar, int(ends)
         self._registration = Registration(store, reader)
-        found = next((known.position for known in store.snapshot().readers if known.name == reader), None)
-        self._next = self._first(start) if found is None else shifted(found.cut or None, self._shift)  # 0 in a copy
+        found = store.snapshot().position_of(reader)
+        self._next = (
+            first_moment(calendar, store.head().floor, start, self._shift)
+            if found is None
+            else shifted(found.cut or None, self._shift)
+        )  # 0 in a copy
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
         self.id = UUID(store.stream)
         self._keep(store.head().seq if found is None else found.seq)
-
-    def _first(self, start: Any) -> int | None:
-        floor = self._store.head().floor
-        if start == "earliest" or (start == "latest" and floor is None):
-            return None
-        moment = floor - self._shift if start == "latest" and floor is not None else start_bound(start)
-        return self._calendar.holding(moment).start
 
     def look(self) -> Head:
         """The stream as it is now, leases that have ended included."""
@@ -139,6 +136,12 @@ class Progress:
         trains = self._store.slices(Position(horizon.seq, None, None), Position(head.seq, limit + self._shift, None))
         least = min((train.least for train in trains), default=None)
         return None if least is None else self._calendar.holding(least - self._shift).start
+
+
+def first_moment(calendar: Calendar, floor: int | None, start: Any, shift: int) -> int | None:
+    """The start of the first period of an announcer with a new name; None: a period that nobody has said yet."""
+    moment = None if start == "earliest" else shifted(floor, shift) if start == "latest" else start_bound(start)
+    return None if moment is None else calendar.holding(moment).start
 
 
 def shifted(moment: int | None, shift: int) -> int | None:

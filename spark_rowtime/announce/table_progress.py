@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from spark_rowtime.announce.progress import require_sensible, shifted
+from spark_rowtime.announce.progress import first_moment, require_sensible, shifted
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
-from spark_rowtime.reader.release import start_bound
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
@@ -58,8 +57,8 @@ class TableProgress:
         self._promise: int | None = None
         """The last floor that was seen, the end of time aside."""
         self._last = self._read_now()
-        found = next((known.position for known in kept.snapshot().readers if known.name == reader), None)
-        self._next = self._first_moment(start) if found is None else found.cut
+        found = kept.snapshot().position_of(reader)
+        self._next = first_moment(calendar, self._last.floor, start, self._shift) if found is None else found.cut
         self._keep()
 
     def look(self) -> Complete:
@@ -115,14 +114,6 @@ class TableProgress:
         bound = bound_in(properties)
         first, last = (to_micros(properties[name]) if name in properties else None for name in (FIRST, LAST))
         return Complete(None if bound is None else bound.floor, first, last)
-
-    def _first_moment(self, start: Any) -> int | None:
-        """The start of the first period of a name that is new; None while the table has to say it."""
-        if start == "earliest" or (start == "latest" and self._last.floor is None):
-            return None
-        moment = shifted(self._last.floor, self._shift) if start == "latest" else start_bound(start)
-        assert moment is not None
-        return self._calendar.holding(moment).start
 
     def _first_period(self, state: Complete, limit: int) -> int | None:
         """The start of the period of the first row; where that is not told, of the one that the bound lies in.

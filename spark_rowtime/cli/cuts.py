@@ -8,6 +8,7 @@ from spark_rowtime.cli.output import styled
 from spark_rowtime.reader.reader import RowReader
 from spark_rowtime.store import open_store
 from spark_rowtime.types.json_values import dump
+from spark_rowtime.types.short_repr import some
 
 _NAMED = 12
 """The largest number of partitions that one line names of a topic."""
@@ -45,9 +46,7 @@ def show_offsets(offsets: Offsets) -> str:
 
 
 def _ends(ends: Mapping[int, int]) -> str:
-    shown = [f"{partition}: {end}" for partition, end in sorted(ends.items())]
-    more = [f"and {len(shown) - _NAMED} more"] if len(shown) > _NAMED else []
-    return ", ".join(shown[:_NAMED] + more)
+    return some([f"{partition}: {end}" for partition, end in sorted(ends.items())], _NAMED)
 
 
 def _text_line(producer: str, cut: TopicCut) -> str:

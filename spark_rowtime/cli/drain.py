@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -176,15 +176,14 @@ def _drain_gathering(stream: str, reader: RowReader, sink: GatheringSink) -> Non
 class _Counted:
     """A sink that counts the rows sent into it."""
 
-    def __init__(self, sink: GatheringSink, progress: Progress | None, left: int) -> None:
+    def __init__(self, sink: GatheringSink, progress: Progress, left: int) -> None:
         self._sink, self._progress, self.rows = sink, progress, 0
-        self._task = None if progress is None else progress.add_task("", total=left)
+        self._task = progress.add_task("", total=left)
 
     def sendRows(self, rows: Any) -> None:
         self._sink.sendRows(rows)
         self.rows += rows.num_rows
-        if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=self.rows)
+        self._progress.update(self._task, completed=self.rows)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sink, name)
@@ -195,8 +194,7 @@ def _progress(stream: str, position: str, sink: GatheringSink) -> Iterator[_Coun
     """Counts rows; on a terminal a bar shows how many of those that the stream has are left."""
     shown = sys.stderr.isatty()
     columns = (TextColumn("drained"), BarColumn(), MofNCompleteColumn(), TextColumn("rows"), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True)) if shown else None
-    with bar if bar is not None else nullcontext():
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
         yield _Counted(sink, bar, _rows_after(position, stream) if shown else 0)
 
 

@@ -96,7 +96,7 @@ def _say_removed(stream: str, done: Collected, kept_from: int, warnings: list[st
 
 
 LOOK_SECONDS = 0.5
-"""How often it is looked at how many rows are removed."""
+"""The interval at which the number of removed rows is read."""
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from spark_rowtime.stream import createStream
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import ProducerDescription, ReaderDescription, StreamInfo
 from spark_rowtime.types.schema import show_schema
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.short_repr import short_repr, some
 
 
 @click.command()
@@ -151,8 +151,7 @@ def waiting_for(info: StreamInfo) -> str:
     statuses = {producer.name: producer.status for producer in info.producers}
     if not info.holders or statuses[info.holders[0]] is Status.EXPECTED:
         return info.waitsFor
-    more = f" and {len(info.holders) - _NAMED} more" if len(info.holders) > _NAMED else ""
-    return ", ".join(info.holders[:_NAMED]) + more
+    return some(info.holders, _NAMED)
 
 
 def _producers(info: StreamInfo, width: int, now: datetime) -> list[str]:

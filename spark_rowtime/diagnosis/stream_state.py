@@ -6,6 +6,7 @@ from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
+from spark_rowtime.store import open_store
 from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.store.record import LastSeen, ProducerInfo
 from spark_rowtime.store.settings import StreamSettings
@@ -33,6 +34,12 @@ class StreamState:
     """By role and name."""
     weakest_keys: dict[str, list[tuple[object, int]]]
     """The weakest values of each holder that has ``inOrderPer``, at most two; none of a snapshot that is not full."""
+
+    @classmethod
+    def at(cls, path: str, *, full: bool = False) -> Self:
+        """Returns what is known of the stream at ``path``."""
+        with open_store(path) as store:
+            return cls.of(store.snapshot(full=full), str(path))
 
     @classmethod
     def of(cls, snapshot: Snapshot, path: str | None = None) -> Self:

@@ -11,7 +11,6 @@ from spark_rowtime.diagnosis.explanation import ChainLink, Explanation
 from spark_rowtime.diagnosis.reach import Reach, Within
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import InvalidOptionError, RowtimeError
-from spark_rowtime.store import open_store
 from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.store.snapshot import READER
 from spark_rowtime.types.arguments import did_you_mean, known_keywords, nearest
@@ -82,8 +81,7 @@ def explain(
 ) -> Explanation:
     """Does what ``why`` does, and leads to the streams of ``reach``."""
     silent, wanted = to_required_interval(silentAfter, "silentAfter"), None if at is None else to_micros(at)
-    with open_store(path) as store:
-        stream = StreamState.of(store.snapshot(full=True), str(path))
+    stream = StreamState.at(path, full=True)
     needs = latest_time(stream, reach) if wanted is None else wanted
     chain = Chain(silent, reach)
     if query is None:
@@ -97,9 +95,7 @@ def explain(
 
 def steps_of_stream(path: str, needs: int, reach: Reach, silent_after: int) -> list[Step]:
     """The links up to a stream that must reach a time."""
-    with open_store(path) as store:
-        stream = StreamState.of(store.snapshot(full=True), path)
-    return Chain(silent_after, reach).of_stream(stream, needs)
+    return Chain(silent_after, reach).of_stream(StreamState.at(path, full=True), needs)
 
 
 def _query(stream: StreamState, query: str) -> QueryStatus:
@@ -197,7 +193,6 @@ def _opened(path: str | None) -> StreamState | None:
     if path is None:
         return None
     try:
-        with open_store(path) as store:
-            return StreamState.of(store.snapshot())
+        return StreamState.at(path)
     except RowtimeError:
         return None

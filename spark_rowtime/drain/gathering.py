@@ -227,7 +227,7 @@ class GatheringSink:
 
     @contextmanager
     def _or_ended(self) -> Iterator[None]:
-        """What is done in it is done whole, or the sink has ended, and commits nothing of what it still has."""
+        """If the block raises, the sink ends and does not commit the rows that it still holds."""
         before, self._ended = self._ended, "a commit failed"
         yield
         self._ended = before

@@ -14,7 +14,7 @@ from spark_rowtime.kafka.registry import Registry
 TRIES, TRY_SECONDS = 4, 0.5
 """How often the registry is asked for a schema that it does not have, and the pause between."""
 MISSING_SECONDS = 60.0
-"""For so long such a schema is asked for once only, with each message."""
+"""After the tries, a missing schema is asked for only once per message for this many seconds."""
 MOST_AWAITED = 4
 """So many schemas are waited for in that time: anybody may send messages with ids that the registry never gave."""
 HEADER = struct.Struct(">bI")

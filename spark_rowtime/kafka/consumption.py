@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from operator import methodcaller
 from typing import Any
@@ -11,7 +12,7 @@ from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, Rowt
 from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, library, new_client, unavailable
-from spark_rowtime.kafka.inquiry import Inquiry, in_background
+from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
@@ -70,7 +71,7 @@ class Consumption:
         alignment: Alignment | None = None,
         others: Callable[[Iterable[Part]], bool] | None = None,
         assigned: Callable[[], object] = lambda: None,
-        ask: Callable[[Callable[[], Any]], Inquiry[Any]] = in_background,
+        ask: Callable[[Callable[[], Any]], Future[Any]] = in_background,
     ) -> None:
         self._ask, self._reads, self._discover, self._attach = ask, reads, discover, attach
         self._alignment, self._others, self._assigned = alignment, others, assigned
@@ -97,7 +98,7 @@ class Consumption:
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._errors = ConnectionErrors()
         self._looked_at_topics = time.monotonic()
-        self._topics_now: Inquiry[tuple[dict[str, TopicState | None], dict[str, TopicState]]] | None = None
+        self._topics_now: Future[tuple[dict[str, TopicState | None], dict[str, TopicState]]] | None = None
         """The question whether the topics are still those that they were, and for new ones, until it is answered."""
         self._told_group_at = 0.0
         self._told_group: dict[Part, int] = {}
@@ -435,8 +436,8 @@ class Consumption:
             self._looked_at_topics = now
             names = list(self._known)
             self._topics_now = self._ask(lambda: ({name: self._topics.find(name) for name in names}, self._discover()))
-        if self._topics_now is not None and self._topics_now.done:
-            (found, new), self._topics_now = self._topics_now.result, None
+        if self._topics_now is not None and self._topics_now.done():
+            (found, new), self._topics_now = self._topics_now.result(), None
             for name, state in found.items():
                 self._require_same(name, state)
             if new:

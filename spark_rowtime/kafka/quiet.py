@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable, Container, Iterable
+from concurrent.futures import Future
 from functools import partial
 from typing import NamedTuple
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.kafka.broker_clock import BrokerClock
 from spark_rowtime.kafka.client import LOG
-from spark_rowtime.kafka.inquiry import Inquiry, in_background
+from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Newest, Part, Topics
 from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
@@ -35,7 +36,7 @@ class _Look(NamedTuple):
     """
 
     clock: int
-    answer: Inquiry[Ends]
+    answer: Future[Ends]
     positions: dict[Part, int]
 
 
@@ -56,7 +57,7 @@ class QuietPartitions:
         topics: Topics,
         delay: int | None,
         idle: float | None,
-        ask: Callable[[Callable[[], Ends]], Inquiry[Ends]] = in_background,
+        ask: Callable[[Callable[[], Ends]], Future[Ends]] = in_background,
         stamped: Container[str] = (),
     ) -> None:
         self._topics, self._delay, self._idle, self._ask, self._stamped = topics, delay, idle, ask, stamped
@@ -88,9 +89,9 @@ class QuietPartitions:
             self._looked = now
             positions = {part: feed.position for part, feed in ended.items()}
             self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(ended))), positions)
-        if self._look is not None and self._look.answer.done:
+        if self._look is not None and self._look.answer.done():
             look, self._look = self._look, None
-            (ends, newest), answered = look.answer.result, wall_clock()
+            (ends, newest), answered = look.answer.result(), wall_clock()
             self._answered |= {part: at for part, at in look.positions.items() if part in ends}
             for feed in sorted((ended[part] for part in ended if part in ends), key=_bound, reverse=True):
                 part, end = feed.part, ends[feed.part]
@@ -152,6 +153,10 @@ class QuietPartitions:
 
 
 def _bound(feed: PartitionReader) -> int:
-    """The partition's bound. The partition with the least is let go last: where all are idle, the bound has stayed."""
+    """The partition's bound.
+
+    The partition with the lowest bound is set idle last, so that the stream's bound does not move while all become
+    idle.
+    """
     found = feed.sink.getRowtimeBound()
     return 0 if found is None else found.floor

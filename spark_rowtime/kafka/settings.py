@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.hidden import HIDDEN
+from spark_rowtime.types.hidden import hide
 from spark_rowtime.types.short_repr import short_repr
 
 _SECRET_WORDS = ("password", "secret", "key.pem", "oauthbearer.config", "jaas", "token", "passphrase", "user.info")
@@ -67,14 +67,7 @@ def is_secret(name: str) -> bool:
 
 def redacted(text: str, settings: Mapping[str, Any]) -> str:
     """The text without the values of secret settings."""
-    for value in _secrets(settings):
-        text = text.replace(value, HIDDEN)
-    return text
-
-
-def _secrets(settings: Mapping[str, Any]) -> Iterable[str]:
-    found = [value for name, value in settings.items() if is_secret(name) and isinstance(value, str) and value]
-    return sorted(found, key=len, reverse=True)
+    return hide(text, (value for name, value in settings.items() if is_secret(name) and isinstance(value, str)))
 
 
 def variables(text: str) -> list[str]:

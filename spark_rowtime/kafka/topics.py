@@ -67,9 +67,10 @@ class Topics:
     def describe(self, name: str) -> TopicState:
         """The topic of this name; KafkaTopicError if there is none."""
         future = describe_topics(self._admin, [name], self._seconds)[name]
-        if _is_unknown(error := future.exception()):
+        unknown, no_name = library().KafkaError.UNKNOWN_TOPIC_OR_PART, library().KafkaError.TOPIC_EXCEPTION
+        if _has_code(error := future.exception(), unknown):
             raise self._no_topic(name) from error
-        if _is_no_name(error):
+        if _has_code(error, no_name):
             raise self._no_name(name) from error
         found = self._result(future, name, "state")
         return TopicState(name, str(found.topic_id), len(found.partitions))
@@ -132,7 +133,7 @@ class Topics:
         return [name for name in names if self.setting(name, _STAMPED_BY) == _APPEND_TIME]
 
     def surely_with_append_time(self, names: Iterable[str]) -> set[str]:
-        """Those of the topics of which the brokers soon say so."""
+        """The topics whose messages the brokers stamp, as far as the brokers answer within SOON_SECONDS."""
         kind = _admin().ConfigResource.Type.TOPIC
         asked = {name: _admin().ConfigResource(kind, name) for name in names}
         answers = self._admin.describe_configs(list(asked.values()), request_timeout=SOON_SECONDS) if asked else {}
@@ -177,16 +178,6 @@ def _uncommitted() -> Any:
 
 def _admin() -> Any:
     return library("confluent_kafka.admin")
-
-
-def _is_unknown(error: Any) -> bool:
-    """Whether the brokers know no such topic. Asked for offsets, they say the same of a partition that is new."""
-    return _has_code(error, library().KafkaError.UNKNOWN_TOPIC_OR_PART)
-
-
-def _is_no_name(error: Any) -> bool:
-    """Whether the brokers allow no topic of this name."""
-    return _has_code(error, library().KafkaError.TOPIC_EXCEPTION)
 
 
 def _has_code(error: Any, code: int) -> bool:

@@ -88,7 +88,8 @@ def asofJoin(
         asofJoin(orders, rates, by="currency", tolerance="1 day")
         ```
     """
-    asof = _asof(keys_of(by), on, direction, tolerance)
+    to_choice(direction, "direction", "backward", "forward", "nearest")
+    asof = AsOf(keys_of(by), on, direction, to_interval(tolerance, "tolerance"))
     inner = to_choice(how, "how", "left", "inner") == "inner"
     _check_sides(left, right, asof)
     added = [name for name in right.columns if name not in (*asof.by, on)]
@@ -104,11 +105,6 @@ def asofJoin(
     for side in (left, right):
         check_streaming(side, on, buckets)
     return _streaming(rows, matchable, asof, added, buckets, inner=inner)
-
-
-def _asof(by: list[str], on: str, direction: str, tolerance: str | timedelta | None) -> AsOf:
-    to_choice(direction, "direction", "backward", "forward", "nearest")
-    return AsOf(by, on, direction, to_interval(tolerance, "tolerance"))
 
 
 def _streaming(

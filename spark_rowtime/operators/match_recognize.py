@@ -107,14 +107,14 @@ def matchRecognize(
     """
     keys = keys_of(partitionBy)
     check_columns(df.schema, keys, rowtime, BUCKET)
-    variables = parsed(to_text(pattern, "pattern")).variables
-    asked = _Asked(df, keys, rowtime, variables, to_texts(define, "define"), to_texts(measures, "measures"))
+    automaton = parsed(to_text(pattern, "pattern"))
+    asked = _Asked(df, keys, rowtime, automaton.variables, to_texts(define, "define"), to_texts(measures, "measures"))
     micros = to_required_interval(within, "within")
     overlapping = to_choice(after, "after", _PAST_LAST, _TO_NEXT) == _TO_NEXT
     types = asked.types()
     conditions = {name: condition(text, tree, types, name) for name, (text, tree) in asked.conditions.items()}
     matches = Matches(
-        Search(parsed(pattern), conditions, micros, overlapping),
+        Search(automaton, conditions, micros, overlapping),
         keys,
         rowtime,
         asked.columns,
@@ -151,7 +151,7 @@ class _Asked:
         self.conditions = dict(self._condition(name, text, variables) for name, text in define.items())
         self.results: dict[Reference, str] = {}
         self.told: dict[Reference, SqlText] = {}
-        self.measured = {name: self._measure(name, text) for name, text in self._named(measures).items()}
+        self.measured = {name: self._measure(text) for name, text in self._named(measures).items()}
         texts = [text for _, tree in self.conditions.values() for text in tree.texts()]
         texts += [reference.text for reference in self.results if reference.text != "*"]
         self.columns = {text: column_of(text) for text in dict.fromkeys(texts)}
@@ -190,9 +190,8 @@ class _Asked:
                 raise SchemaMismatchError(f"measures: the result has a column {name!r} already. Rename the measure.")
         return measures
 
-    def _measure(self, name: str, text: str) -> str:
+    def _measure(self, text: str) -> str:
         """Returns a measure over the columns of ``results``."""
-        del name
         whole = SqlText("measures", text)
         return " ".join(self._placed(token, whole) for token in self._find.within(whole, whole=True))
 

@@ -53,7 +53,7 @@ class FrameProcessor(GroupProcessor):
         others = together([past, *self._later(int(times.max()))])
         yield from packed(over_frames(fresh, others, self._by, self._time, self._frame, self._what))
         if self._frame.last_rows is None:
-            self._keep(slim.filter(pa.array(times >= self._frame.since(until))))
+            self._past.add(slim.filter(pa.array(times >= self._frame.since(until))), self._time)
         else:
             self._keep_last(together([past, slim]), self._frame.last_rows)
 
@@ -67,13 +67,9 @@ class FrameProcessor(GroupProcessor):
         rows = list(self._waiting.between(last, last + self._frame.following))
         return [in_sequence(together(rows), self._sequence).select(self._kept)] if rows else []
 
-    def _keep(self, rows: pa.Table) -> None:
-        if rows.num_rows:
-            self._past.add(rows, self._time)
-
     def _keep_last(self, rows: pa.Table, count: int) -> None:
         self._past.drop_before(2 * LARGEST)
-        self._keep(rows.filter(pa.array(SortedRows(rows, self._by, self._time).among_last(count))))
+        self._past.add(rows.filter(pa.array(SortedRows(rows, self._by, self._time).among_last(count))), self._time)
 
     def _rest(self, until: int, fired: int | None) -> None:
         """Frees the rows that no frame reaches any more, and sets the timer for the remaining ones."""

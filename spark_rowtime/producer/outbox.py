@@ -45,7 +45,7 @@ class Outbox:
         """``naive``: see RowBuffer."""
         self.producer, self.path = info.name, store.path
         self.committed_at = LONG_AGO
-        self._store, self._epoch, self._number = store, info.epoch, info.number
+        self.store, self._epoch, self._number = store, info.epoch, info.number
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
         self._keys = disorder if isinstance(disorder, InOrderPer) else None
@@ -212,7 +212,7 @@ class Outbox:
 
     def _sent(self, commit: Commit) -> Receipt:
         try:
-            return self._store.commit(commit)
+            return self.store.commit(commit)
         except StoreUnavailableError as error:
             if error.values.get("lacks") == STAGED_ROWS:
                 self._staging.forget()
@@ -221,10 +221,10 @@ class Outbox:
     def _settle(self) -> None:
         """Checks whether a commit that raised has landed nevertheless: no other one could land under its number."""
         attempt = self._attempt
-        stored = self._store.producer(self.producer) if attempt else None
+        stored = self.store.producer(self.producer) if attempt else None
         if attempt is None or stored is None or stored.number < attempt.commit.number:
             return
-        receipt = self._store.commit(attempt.commit)  # repeating it changes nothing
+        receipt = self.store.commit(attempt.commit)  # repeating it changes nothing
         self._landed(attempt)
         self._seq = receipt.seq
         self._late += receipt.rejected
@@ -248,8 +248,8 @@ class Outbox:
 
     def mark(self) -> FlushMark:
         """Where all that was committed so far lies in the log."""
-        seq = self._store.head().seq if self._seq is None else self._seq
-        return FlushMark(self._store.stream, seq, self._largest)
+        seq = self.store.head().seq if self._seq is None else self._seq
+        return FlushMark(self.store.stream, seq, self._largest)
 
     def drop(self) -> None:
         """Drops the rows and bounds that were not committed; rejections stay, and are committed behind what landed."""
@@ -261,13 +261,8 @@ class Outbox:
         self.floors.drop_pending()
         self.cuts.pending.clear()
         self._touches = self._committed_touches
-        parts = self._store.keys(self.producer) if self._keys else ()
+        parts = self.store.keys(self.producer) if self._keys else ()
         self._disorder.restore(self._committed_disorder, parts)
-
-    @property
-    def store(self) -> Store:
-        """The store that the outbox commits to."""
-        return self._store
 
     @property
     def held(self) -> tuple[str, int]:
@@ -276,11 +271,11 @@ class Outbox:
 
     def learn_head(self) -> None:
         """Records the stream's floor, after the producer has joined again."""
-        self.floors.learn(self._store.head().floor)
+        self.floors.learn(self.store.head().floor)
 
     def is_detached(self) -> bool:
         """Whether the stream no longer waits for the producer, which may join again."""
-        stored = self._store.producer(self.producer)
+        stored = self.store.producer(self.producer)
         return stored is not None and stored.status is Status.DETACHED
 
     def join_again(self) -> bool:
@@ -288,26 +283,26 @@ class Outbox:
 
         The stream's bound may have passed an idle producer, so the floor in force is found out for it.
         """
-        stored = self._store.producer(self.producer)
+        stored = self.store.producer(self.producer)
         if stored is not None and stored.status is Status.IDLE:
             self.learn_head()
         if stored is None or (stored.epoch == self._epoch and stored.status is not Status.DETACHED):
             return False
-        joined = self._store.renew(self.producer, self._epoch, sends=True)
-        self.floors.learn(self._store.head().floor)
+        joined = self.store.renew(self.producer, self._epoch, sends=True)
+        self.learn_head()
         return joined
 
     def holds_nobody(self) -> bool:
         """Whether somebody has closed the producer, or a newer sink has it. False where the store does not tell."""
         try:
-            stored = self._store.producer(self.producer)
+            stored = self.store.producer(self.producer)
         except RowtimeError:
             return False
         return stored is None or stored.epoch != self._epoch or stored.status in (Status.LEFT, Status.COMPLETE)
 
     def leave(self, cut: TopicCut | None = None) -> None:
         """Records that the producer has closed, with the cut that lies behind its last message."""
-        self._store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))
+        self.store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))
 
     def _roll(self) -> None:
         if len(self.rows):

@@ -375,8 +375,7 @@ class RowReader:
     def _register(self) -> None:
         """Registers a named reader, unless one of its name is registered with rows before this position unread."""
         if self._name is not None and not any(
-            known.name == self._name and _has_unread(known.position, self._at)
-            for known in self._store.snapshot().readers
+            known.name == self._name and known.position.is_behind(self._at) for known in self._store.snapshot().readers
         ):
             self._keep()
 
@@ -397,11 +396,6 @@ class RowReader:
         train = Train(rows, as_bound(to.floor))
         self._at = to  # last: if something raises before this line, this train is the next one again
         return train
-
-
-def _has_unread(known: Position, at: Position) -> bool:
-    """Whether a reader at ``known`` may have rows before ``at`` still to read."""
-    return known.seq < at.seq or (known.cut is not None and (at.cut is None or known.cut < at.cut))
 
 
 def _is_drained() -> InvalidOptionError:

@@ -34,7 +34,7 @@ ended show then, too."""
 DETAILS_SECONDS = 30.0
 """How often the facts that change rarely are read."""
 REASONS_SECONDS = 0.5
-"""How long after another producer has begun to hold the clock it is read why."""
+"""The delay, after the clock's holder changes, before the reason is read."""
 LATE_ROWS = 50
 """The largest number of late rows that the page shows of a stream: the newest."""
 _TIMES = ("sent", "seen", "lease")

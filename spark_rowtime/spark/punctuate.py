@@ -15,6 +15,7 @@ from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.spark.output_bound import in_backticks
 from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
+from spark_rowtime.types.arguments import to_texts
 from spark_rowtime.types.schema import ROWTIME
 
 TABLES = ("delta", "iceberg")
@@ -107,7 +108,7 @@ def punctuate(
     if bounds is None or _is_table(bounds):
         with _unless_in_pipeline():
             _check(df, column)
-        return _of_table(df, column, bounds, rejected, NOTHING if watch is None else declared(_texts(watch)))
+        return _of_table(df, column, bounds, rejected, NOTHING if watch is None else declared(to_texts(watch, "watch")))
     _check(df, column)
     if rejected is not None:
         raise InvalidOptionError(
@@ -117,7 +118,7 @@ def punctuate(
         )
     reader = _named(df).format("rowtime").option(TOPIC_TIME, column).option("watermark", "none")
     if watch is not None:
-        reader = reader.option(WATCH, json.dumps(_texts(watch)))
+        reader = reader.option(WATCH, json.dumps(to_texts(watch, "watch")))
     fields = [_of_bounds(field, column) for field in df.schema]
     timed = f.lit(True) if watch is None else f.col(in_backticks(column)).isNotNull()
     rows = df.where(timed)  # Spark makes one union of two that follow each other; a filter keeps them apart
@@ -171,16 +172,6 @@ def _of_bounds(field: StructField, column: str) -> Column:
         return f.col(ROWTIME).alias(column, metadata=field.metadata)
     kind: DataType = field.dataType
     return f.lit(None).cast(kind).alias(field.name, metadata=field.metadata)
-
-
-def _texts(watch: Mapping[str, str]) -> dict[str, str]:
-    if isinstance(watch, Mapping) and all(isinstance(part, str) for pair in watch.items() for part in pair):
-        return dict(watch)
-    raise InvalidOptionError(
-        "watch must have names and texts, such as {'lateness': '1 minute', 'delay': '5 minutes'}. (Its values are not "
-        "shown: they may be secret.)",
-        option="watch",
-    )
 
 
 @contextmanager

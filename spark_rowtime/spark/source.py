@@ -293,8 +293,7 @@ class RowtimeStreamReader(AskedReader):
 
     def _registered_at(self, reader: str) -> Position:
         """The position at which the query is registered; that before all events if it is not."""
-        found = [one.position for one in self._store.snapshot().readers if one.name == reader]
-        return found[0] if found else Position(0, None, None)
+        return self._store.snapshot().position_of(reader) or Position(0, None, None)
 
     def _needed_after(self, end: Position) -> Position:
         """What the query needs after a batch. Of bounds beside topics these are the cuts that it has not reached."""

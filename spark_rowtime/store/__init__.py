@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
@@ -79,16 +80,11 @@ def open_store(path: str, durability: str = "process") -> Store:
 _Key = tuple[str, str]
 _SHARED: "WeakValueDictionary[_Key, LocalStore | PostgresStore]" = WeakValueDictionary()
 """The stores that sinks of this process share, by path and durability."""
-_OPENING: "WeakValueDictionary[_Key, _Opening]" = WeakValueDictionary()
+_OPENING: "WeakValueDictionary[_Key, threading.Lock]" = WeakValueDictionary()
 """The locks under which they are opened, one for each: a store that does not answer keeps no other one waiting."""
 os.register_at_fork(after_in_child=_OPENING.clear)
 _SHARING = ForkLock()
 """It protects what is above, and is held for no longer than a look there takes."""
-
-
-class _Opening:
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
 
 
 def open_shared_store(path: str, durability: str = "process") -> Store:
@@ -101,8 +97,8 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
         return open_store(path, durability)
     key = (path if in_database(path) else os.path.realpath(_local(path)), durability)
     with _SHARING:
-        opening = _OPENING.setdefault(key, _Opening())
-    with opening.lock:
+        opening = _OPENING.setdefault(key, threading.Lock())
+    with opening:
         with _SHARING:
             shared = _SHARED.get(key)
         if shared is None or not shared.share():
@@ -192,10 +188,10 @@ def copy_store(
     if until is None and not in_database(path) and not in_database(to):
         local.copy_local(_local(path), _local(to), advance)
         return []
-    with _postgres_history().exported(path) if in_database(path) else local.exported(_local(path)) as history:
+    with _postgres("history").exported(path) if in_database(path) else local.exported(_local(path)) as history:
         part = None if until is None else Until(history, until)
         if in_database(to):
-            _postgres_history().import_postgres(part or history, to, location)
+            _postgres("history").import_postgres(part or history, to, location)
         else:
             local.import_local(part or history, _local(to))
         return [] if part is None else part.unknown
@@ -283,18 +279,10 @@ def _require_no_location(path: str, location: str | None) -> None:
         )
 
 
-def _postgres() -> "ModuleType":
+def _postgres(module: str = "database") -> "ModuleType":
+    """Returns a module that needs psycopg, which is imported only where it is used."""
     import_extra("psycopg", "postgres", "A stream in PostgreSQL")
-    from spark_rowtime.store.postgres import database  # noqa: PLC0415  (psycopg only where it is used)
-
-    return database
-
-
-def _postgres_history() -> "ModuleType":
-    import_extra("psycopg", "postgres", "A stream in PostgreSQL")
-    from spark_rowtime.store.postgres import history  # noqa: PLC0415  (psycopg only where it is used)
-
-    return history
+    return import_module(f"spark_rowtime.store.postgres.{module}")
 
 
 def _memory(path: str) -> MemoryStore:

@@ -25,7 +25,11 @@ from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.short_repr import some
 from spark_rowtime.types.timestamps import END, show_micros
+
+_NAMED = 10
+"""How many producers an error names."""
 
 
 def is_next(commit: Commit, last: int, path: str) -> bool:
@@ -159,7 +163,7 @@ def require_admitted(closed: Sequence[str] | None, producer: str, path: str) -> 
     """Raises InvalidOptionError if the stream is ``closed`` to all but others; None: anybody may attach."""
     if closed is None or producer in closed:
         return
-    names = f"{', '.join(map(repr, closed[:10]))}{', ...' if len(closed) > 10 else ''}"
+    names = some([repr(name) for name in closed], _NAMED)
     raise InvalidOptionError(
         f"Producer {producer!r} may not send to {path}: the stream is closed to all but {names}."
         f"{did_you_mean(nearest(producer, closed))} Send under one of these names, or let it join: "
@@ -231,7 +235,7 @@ def never_attached(producer: str, known: Iterable[str], path: str) -> InvalidOpt
     hint = did_you_mean(nearest(producer, names))
     return InvalidOptionError(
         f"No producer {producer!r} was ever attached to {path}.{hint} Its producers are: "
-        f"{', '.join(map(repr, names[:10])) or 'none'}{', ...' if len(names) > 10 else ''}.",
+        f"{some([repr(name) for name in names], _NAMED) or 'none'}.",
         producer=producer,
         path=path,
     )

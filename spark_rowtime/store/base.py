@@ -103,19 +103,13 @@ class Store(ABC):
         the stream has become complete meanwhile.
         """
 
+    @abstractmethod
     def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction."""
-        return [self._renewed(*producer) for producer in producers]
 
     def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
         """Does ``renew_all`` beside a call of another thread that takes long, such as a commit that sends its rows."""
         return self.renew_all(producers)
-
-    def _renewed(self, producer: str, epoch: int) -> Renewal:
-        try:
-            return self.renew(producer, epoch)
-        except (ProducerFencedError, StreamCompleteError) as error:
-            return error
 
     @abstractmethod
     def expire(self) -> bool:

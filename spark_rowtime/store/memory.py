@@ -31,7 +31,7 @@ from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.page import Page
-from spark_rowtime.store.position import Head, Position
+from spark_rowtime.store.position import AFTER_ALL, EMPTY, Head, Position
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
@@ -52,7 +52,6 @@ from spark_rowtime.types.added_columns import with_columns
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import wall_clock
 
-EMPTY = Head(0, None, None, 0)
 Result = TypeVar("Result")
 
 
@@ -415,7 +414,7 @@ class MemoryStore(LedgerStore):
         positions = needs([(one.name, one.position) for one in self._readers()], self.head(), force)
         for piece in trains[:old]:
             held = next(
-                (who for who, at in positions if between(at, WHOLE, piece.seq, piece.least, piece.largest)), None
+                (who for who, at in positions if between(at, AFTER_ALL, piece.seq, piece.least, piece.largest)), None
             )
             if held:
                 break
@@ -531,8 +530,6 @@ def kind_of(event: Event) -> str:
     return type(event).__name__.lower()
 
 
-WHOLE = Position(1 << 60, None, None)
-"""A position after every row."""
 STREAMS: dict[str, MemoryStore] = {}
 """All memory streams of this process, by path."""
 os.register_at_fork(after_in_child=STREAMS.clear)

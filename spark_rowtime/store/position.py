@@ -27,3 +27,9 @@ class Head(NamedTuple):
     floor: int | None
     largest: int | None
     rows: int
+
+
+EMPTY = Head(0, None, None, 0)
+"""The log before its first event."""
+AFTER_ALL = Position(1 << 60, None, None)
+"""The position of a reader that has read whatever will come."""

@@ -39,8 +39,8 @@ READS_STREAM, READS_TOPIC, READS_UNKNOWN = "stream", "topic", ""
 """What a registered reader reads: the stream, or a topic beside it, to which the stream's cuts belong. Of readers that
 an earlier version has registered it is not known: rows and cuts are kept for these."""
 READS_COPIED = "copied"
-"""The same of a reader in a copy that a user has registered in the stream who may only read. It keeps rows and cuts
-there, not for ever, until it registers in the copy."""
+"""What a reader of a copy reads, registered in the original by a user who may only read that. The original keeps rows
+and cuts for it for a limited time, until it registers in the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,10 @@ class Snapshot:
         """The events that ``Store.expire`` would log at this moment."""
         attached = [record for record in self.records.values() if record.attached]
         return [event for event, _ in overdue(attached, self.uptime, self.settings.idleTimeout)]
+
+    def position_of(self, reader: str) -> Position | None:
+        """Returns the position of a registered reader; None if it is not registered."""
+        return next((one.position for one in self.readers if one.name == reader), None)
 
     @property
     def logged_clock(self) -> StreamClock:

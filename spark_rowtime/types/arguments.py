@@ -37,10 +37,14 @@ def to_text(value: Any, name: str) -> str:
 
 
 def to_texts(value: Any, name: str) -> dict[str, str]:
-    """A mapping of texts by name. Raises InvalidOptionError, which names ``name``, for anything else."""
+    """A mapping of texts by name. Raises InvalidOptionError, which names ``name`` and shows no value, for others."""
     if isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair):
         return dict(value)
-    raise InvalidOptionError(f"{name}={short_repr(value)} must be a dict of texts by name.", option=name)
+    raise InvalidOptionError(
+        f"{name} must be a dict of texts by name, not a {type(value).__name__} with other values. (They are not shown: "
+        "they may be secret.)",
+        option=name,
+    )
 
 
 def to_name(value: Any, name: str) -> str:

@@ -10,14 +10,14 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 HIDDEN = "***"
 """Stands for a value that is not shown."""
 _ESCAPE = re.compile("%[0-9a-f]{2}", re.IGNORECASE)
-"""Of a URL, which urllib3 writes in capital letters."""
+"""A percent escape in a URL. urllib3 writes its digits in capital letters."""
 LEAST_CHARACTERS = 4
-"""A shorter part of an argument says nothing, and is in many words."""
+"""Shorter parts of an argument are not hidden: they occur in ordinary words."""
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
     """The text with each secret replaced, also as a URL, a text of JSON or the name of a host has it."""
-    forms = {form for secret in secrets for form in _forms(secret)}
+    forms = {form for secret in secrets if secret for form in _forms(secret)}
     for secret in sorted(forms, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text

@@ -1,6 +1,6 @@
 """The text of a value in an error message."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spark_rowtime.types.hidden import hide
@@ -16,6 +16,16 @@ def short_repr(value: Any) -> str:
     except Exception:  # noqa: BLE001  (the value is the caller's, and may raise anything)
         return f"<{type(value).__name__}>"
     return text if len(text) <= REPR_CHARACTERS else f"{text[:REPR_CHARACTERS]}... ({len(text)} characters)"
+
+
+def some(texts: Sequence[str], most: int) -> str:
+    """The first texts, and how many more there are.
+
+    >>> some(["Berlin", "Köln", "Ulm"], 2)
+    'Berlin, Köln and 1 more'
+    """
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 ERROR_CHARACTERS = 300

@@ -8,7 +8,7 @@ from spark_rowtime.types.json_values import load
 from spark_rowtime.types.timestamps import END
 
 MOST_CHARACTERS = 1_000_000
-"""No object is larger that anybody reads of a stranger."""
+"""The largest text of another party that is parsed; a longer one is refused."""
 _LARGEST = (1 << 63) - 1
 _EARLIEST = -62_135_596_800_000_000
 """The first microsecond that can be shown, in the year 1."""

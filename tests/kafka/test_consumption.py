@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.kafka import consumption, partition_reader, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.inquiry import Inquiry, in_background
+from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topic_adapter import _topics
 from spark_rowtime.kafka.topics import Part, TopicState
@@ -120,9 +121,11 @@ class Ended:
         return None
 
 
-def at_once(question: Any) -> Inquiry[Any]:
+def at_once(question: Any) -> Future[Any]:
     """Asks and waits for the answer, so that each look of a test has one."""
-    return Inquiry(question).ask()
+    answer = Future[Any]()
+    answer.set_result(question())
+    return answer
 
 
 class Clock:
@@ -384,12 +387,12 @@ def test_a_topic_that_the_brokers_no_longer_stamp_says_nothing_of_their_clock(ka
 
 def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look for ends goes on in the background; of the partitions that it has no answer for nothing is assumed."""
-    clock, asked, other = Clock(), [], Part("t", 1)
+    clock, asked, other = Clock(), list[tuple[Any, Future[Any]]](), Part("t", 1)
     monkeypatch.setattr(quiet, "time", clock)
 
-    def later(question: Any) -> Inquiry[Any]:
-        asked.append(Inquiry(question))
-        return asked[-1]
+    def later(question: Any) -> Future[Any]:
+        asked.append((question, Future()))
+        return asked[-1][1]
 
     class Without(Brokers):
         def known_ends(self, parts: Any) -> dict[Part, int]:
@@ -407,7 +410,8 @@ def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.Monk
         looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
         clock.passes(10)
     assert (len(asked), rested) == (1, [])
-    asked[0].ask()
+    question, answer = asked[0]
+    answer.set_result(question())
     looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
     assert rested == [other]
     assert [looks.has_answered(feed, 0) for feed in feeds] == [False, True]  # type: ignore[arg-type]
@@ -417,7 +421,6 @@ def test_a_question_that_fails_in_the_background_raises_where_its_answer_is_used
     def failing() -> int:
         raise rt.KafkaUnavailableError("away")
 
-    inquiry = in_background(failing)
-    wait_for(lambda: inquiry.done, "the answer")
+    answer = in_background(failing)
     with pytest.raises(rt.KafkaUnavailableError, match="away"):
-        _ = inquiry.result
+        answer.result(60)

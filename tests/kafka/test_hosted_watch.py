@@ -252,7 +252,7 @@ def test_a_watch_that_cannot_be_is_refused(job: Job, tmp_path: Path) -> None:
         with pytest.raises(Exception, match=r"InvalidOptionError|UnknownOptionError") as error:
             job.hours(**watch)
         assert said in str(error.value)
-    with pytest.raises(rt.InvalidOptionError, match="names and texts"):
+    with pytest.raises(rt.InvalidOptionError, match="a dict of texts by name"):
         rt.punctuate(job.parsed(), "ts", bounds=job.bounds, watch={"lateness": 60})  # type: ignore[dict-item]
     assert not Path(job.bounds).exists()
     assert "the option kafka.sasl.kerberos.service.name" in job.error(

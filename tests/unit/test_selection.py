@@ -58,16 +58,16 @@ def test_folders_with_queries_are_there() -> None:
 @pytest.mark.parametrize(
     ("folder", "marked", "short", "night"),
     [
-        ("spark", {}, ["f[a]", "g"], ["f[d]"]),
+        ("spark", {}, ["f[a]", "g"], ["f[c]", "f[d]"]),
         ("unit", {}, ["f[a]", "f[b]", "f[c]", "f[d]", "g"], []),
-        ("spark", {"f[a]": "long"}, ["f[b]", "g"], ["f[d]"]),
+        ("spark", {"f[a]": "long"}, ["f[b]", "g"], ["f[c]", "f[d]"]),
         ("spark", dict.fromkeys(CASES, "each"), [*CASES, "g"], []),
-        ("spark", {"g": "long"}, ["f[a]"], ["f[d]"]),
-        ("spark", dict.fromkeys(CASES, "long"), ["g"], ["f[c]", "f[d]"]),
+        ("spark", {"g": "long"}, ["f[a]"], ["f[c]", "f[d]"]),
+        ("spark", dict.fromkeys(CASES, "long"), ["g"], ["f[b]", "f[c]", "f[d]"]),
         ("unit", dict.fromkeys(CASES, "long"), ["g"], []),
     ],
 )
-def test_of_many_cases_with_queries_the_first_is_short_and_the_next_two_are_long(
+def test_of_many_cases_with_queries_the_first_is_short_and_the_next_one_is_long(
     folder: str, marked: dict[str, str], short: list[str], night: list[str]
 ) -> None:
     tests = [Item(folder, name, marked.get(name)) for name in (*CASES, "g")]

@@ -56,9 +56,9 @@ class Encoder(ABC):
     def rows(self, rows: pa.RecordBatch) -> list[bytes]:
         """The values of the rows, in their order."""
 
-    @abstractmethod
     def bound(self, bound: RowtimeBound) -> bytes:
-        """The value of the message of a bound."""
+        """The value of the message of a bound, in JSON if the encoder has no other."""
+        return resolved_message(bound)
 
 
 class JsonEncoder(Encoder):
@@ -70,9 +70,6 @@ class JsonEncoder(Encoder):
 
     def rows(self, rows: pa.RecordBatch) -> list[bytes]:
         return json_rows(rows)
-
-    def bound(self, bound: RowtimeBound) -> bytes:
-        return resolved_message(bound)
 
 
 class FunctionEncoder(Encoder):
@@ -89,9 +86,6 @@ class FunctionEncoder(Encoder):
 
     def rows(self, rows: pa.RecordBatch) -> list[bytes]:
         return [_encoded(self._value(row)) for row in rows.to_pylist()]
-
-    def bound(self, bound: RowtimeBound) -> bytes:
-        return resolved_message(bound)
 
 
 def _encoded(value: Any) -> bytes:

@@ -51,7 +51,7 @@ def _require_type(kind: pa.DataType, column: str) -> None:
             column=column,
             type=str(kind),
         )
-    parts = [kind.field(i).type for i in range(kind.num_fields)] if _types.is_nested(kind) else []
+    parts = [kind.field(i).type for i in range(kind.num_fields)]
     for part in parts:
         _require_type(part, column)
 

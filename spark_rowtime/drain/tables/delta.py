@@ -182,5 +182,5 @@ def _application(query: str) -> str:
 
 def _is_local(kind: pa.DataType) -> bool:
     """Whether a type is, or has in it, a timestamp without a time zone."""
-    inside = [kind.field(i).type for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    inside = [kind.field(i).type for i in range(kind.num_fields)]
     return (pa.types.is_timestamp(kind) and kind.tz is None) or any(map(_is_local, inside))

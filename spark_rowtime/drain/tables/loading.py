@@ -10,7 +10,8 @@ from typing import Any
 from spark_rowtime.errors import InvalidOptionError, RowtimeError, StoreCorruptError, StoreUnavailableError
 
 _WRONG = (ValueError, TypeError, LookupError, AttributeError)
-"""What a library raises at bytes, or at settings, that are not what it expects. Those of JSON and Unicode are such."""
+"""What a library raises at bytes, or at settings, that are not what it expects. The errors of JSON and
+Unicode are subclasses of ValueError."""
 _UNCONFIGURED = (
     *("NoSuchPropertyException", "NotInstalledError", "BadRequestError", "UnauthorizedError", "ForbiddenError"),
     "OAuthError",
@@ -65,7 +66,7 @@ def opened_catalog(target: str, name: str, load: Callable[[str], Any]) -> Any:
 
 
 def _says_what_lacks(error: Exception) -> bool:
-    """Whether an error names a package or a setting that lacks, and no value of one."""
+    """Whether an error names only a missing package or setting, and shows no value."""
     lacks = _loaded("pyiceberg.exceptions", "NotInstalledError", "NoSuchPropertyException")
     return isinstance(error, (ImportError, *lacks)) or str(error).startswith("URI missing")
 
@@ -94,7 +95,7 @@ def _metadata_file(error: Exception) -> str | None:
 
 
 def _short(error: Exception) -> str:
-    """The lines of a text up to a list of calls, or to an empty one."""
+    """The lines of an error before the first empty line or stack trace, joined."""
     return " ".join(
         takewhile(lambda line: line and "0: <unknown>" not in line, map(str.strip, str(error).splitlines()))
     )

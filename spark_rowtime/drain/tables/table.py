@@ -66,12 +66,7 @@ class Table(ABC):
     @classmethod
     def read_bound(cls, target: str) -> RowtimeBound | None:
         """The bound of the table's last commit by spark-rowtime; None if there is none."""
-        return bound_in(cls.read_properties(target))
-
-    @classmethod
-    def read_properties(cls, target: str) -> dict[str, str]:
-        """The properties of the table's last commit by spark-rowtime; empty if there is none."""
-        return cls(target, None).properties
+        return bound_in(cls(target, None).properties)
 
     @property
     @abstractmethod
@@ -145,7 +140,7 @@ def require_names(target: str, schema: pa.Schema, refused: str, what: str) -> No
 
 def _names(field: pa.Field) -> list[str]:
     kind = field.type
-    inside = [kind.field(i) for i in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    inside = [kind.field(i) for i in range(kind.num_fields)]
     return [field.name, *(name for child in inside for name in _names(child))]
 
 

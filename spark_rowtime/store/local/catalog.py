@@ -124,6 +124,15 @@ _WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
+@contextmanager
+def storage_errors(path: object) -> Iterator[None]:
+    """Translates STORAGE_ERRORS with :func:`storage_error`. ``path`` is that of the stream."""
+    try:
+        yield
+    except STORAGE_ERRORS as error:
+        raise storage_error(error, str(path)) from error
+
+
 class Catalog:
     """A connection to ``catalog.db``. Its callers translate SQLite's errors with :func:`storage_error`.
 

@@ -15,7 +15,7 @@ from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
-from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog, storage_errors
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
@@ -67,7 +67,7 @@ class _Copy:
         )
 
     def _opened(self) -> Catalog:
-        with self._errors(self._source):
+        with storage_errors(self._source):
             catalog = Catalog(self._source / CATALOG, "process", BUSY_TIMEOUT)
             try:
                 settle(self._source, catalog)
@@ -79,13 +79,13 @@ class _Copy:
     def _snapshot(self, catalog: Catalog) -> None:
         """Takes the catalog as of one moment. It does not keep others from writing."""
         catalog.require()
-        with self._errors(self._source), self._own_catalog("rwc") as own:
+        with storage_errors(self._source), self._own_catalog("rwc") as own:
             own.execute("PRAGMA synchronous = OFF")
             catalog.backup(own)
 
     def _ends(self) -> dict[str, int]:
         """Returns how many bytes of each segment the snapshot names."""
-        with self._errors(self._source), self._own_catalog("rw") as own:
+        with storage_errors(self._source), self._own_catalog("rw") as own:
             ends: dict[str, int] = dict(own.execute(_ENDS).fetchall())
             for name in ends:
                 if not is_segment(name):  # a file elsewhere is never written
@@ -104,7 +104,7 @@ class _Copy:
     def _extended(self, name: str, end: int) -> bool:
         """Copies a segment up to ``end``. Returns False if the segment is gone."""
         copy = self._folder / SEGMENTS / name
-        with self._errors(self._folder):
+        with storage_errors(self._folder):
             have = copy.stat().st_size if copy.exists() else 0
             self._advanced(min(have, end))
             if have >= end:
@@ -129,7 +129,7 @@ class _Copy:
 
     def _finish(self, ends: dict[str, int], full: int) -> None:
         """Removes segments that the last snapshot does not name, and makes everything survive a power failure."""
-        with self._errors(self._folder):
+        with storage_errors(self._folder):
             for file in list((self._folder / SEGMENTS).iterdir()):
                 if file.name not in ends:
                     file.unlink()
@@ -153,13 +153,6 @@ class _Copy:
     def _own_catalog(self, mode: str) -> Iterator[sqlite3.Connection]:
         with closing(connect(self._folder / SNAPSHOT, mode, BUSY_TIMEOUT)) as own:
             yield own
-
-    @contextmanager
-    def _errors(self, place: Path) -> Iterator[None]:
-        try:
-            yield
-        except STORAGE_ERRORS as error:
-            raise storage_error(error, str(place)) from error
 
     def _damaged(self, name: str, what: str) -> StoreCorruptError:
         file = self._source / SEGMENTS / name

@@ -17,9 +17,9 @@ from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
     CATALOG,
-    STORAGE_ERRORS,
     create_catalog,
     storage_error,
+    storage_errors,
 )
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
@@ -130,11 +130,9 @@ def open_local(
     to_choice(durability, "durability", "process", "power")
     place = absolute(path)
     require_local_disk(place)
-    try:
+    with storage_errors(place):
         require_stream(place)
         return LocalStore.opened(str(place), durability, busy_timeout, now, steady, pause)
-    except STORAGE_ERRORS as error:
-        raise storage_error(error, str(place)) from error
 
 
 def check_local(path: str, advance: Callable[[int, int | None], object] | None = None) -> Report:
@@ -201,11 +199,9 @@ def _used_by_exist_ok(place: Path) -> str:
 def list_local(folder: str) -> list[str]:
     """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
     place = absolute(folder)
-    try:
+    with storage_errors(place):
         if place.is_dir():
             return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]
-    except OSError as error:
-        raise storage_error(error, str(place)) from error
     raise StreamNotFoundError(
         f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
     )

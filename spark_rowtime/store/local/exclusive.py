@@ -10,7 +10,7 @@ from spark_rowtime.errors import InvalidOptionError, StreamBusyError
 from spark_rowtime.store.admission import Use, require_unused
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local.catalog import CATALOG, LOG, STORAGE_ERRORS, storage_error
+from spark_rowtime.store.local.catalog import CATALOG, LOG, storage_errors
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
 from spark_rowtime.store.local.folders import absolute
@@ -25,7 +25,7 @@ def rename_local(path: str, to: str) -> None:
     source, target = absolute(path), absolute(to)
     require_stream(source)
     _require_no_link(source, "renamed", "Rename that one, and link to it again.")
-    with _errors(source), only_user(source):
+    with storage_errors(source), only_user(source):
         require_free(target)
         target.parent.mkdir(parents=True, exist_ok=True)
         rename(source, target)
@@ -49,7 +49,7 @@ def delete_local(path: str, before: Use | None) -> None:
     source = absolute(path)
     require_stream(source)
     _require_no_link(source, "deleted", "Delete that one, then the link.")
-    with _errors(source):
+    with storage_errors(source):
         gone = stray(source, "deleting")
         if before is None:
             source.rename(gone)
@@ -96,11 +96,3 @@ def only_user(source: Path) -> Iterator[Use]:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         stream, seq = db.execute(_STATE).fetchone()
         yield Use(stream, seq, frozenset(name for (name,) in db.execute("SELECT name FROM readers")))
-
-
-@contextmanager
-def _errors(source: Path) -> Iterator[None]:
-    try:
-        yield
-    except STORAGE_ERRORS as error:
-        raise storage_error(error, str(source)) from error

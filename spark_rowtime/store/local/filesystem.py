@@ -12,34 +12,10 @@ from spark_rowtime.errors import InvalidOptionError
 
 MOUNTS = Path("/proc/self/mountinfo")
 """Linux lists the mounted file systems of this process in this file."""
-NETWORK = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "ncpfs",
-        "afs",
-        "ceph",
-        "lustre",
-        "gpfs",
-        "gfs2",
-        "ocfs2",
-        "beegfs",
-        "orangefs",
-        "pvfs2",
-        "glusterfs",
-        "panfs",
-        "coda",
-        "9p",
-        "virtiofs",
-        "vboxsf",
-        "prl_fs",
-        "fuse",
-    ]
-)
+NETWORK = frozenset((
+    "nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "gpfs", "gfs2", "ocfs2",
+    "beegfs", "orangefs", "pvfs2", "glusterfs", "panfs", "coda", "9p", "virtiofs", "vboxsf", "prl_fs", "fuse",
+))  # fmt: skip
 """The types of file systems that several machines may mount, or that a virtual machine shares with its host (9p,
 virtiofs, vboxsf, prl_fs): the memory and the locks of one side do not reach the other. FUSE may be anything, such as
 sshfs or s3fs; a disk that FUSE reads for this machine alone is ``fuseblk``."""

@@ -25,10 +25,9 @@ from spark_rowtime.store.local import cuts, key_floors, producers, readers, reje
 from spark_rowtime.store.local.catalog import (
     BUSY_TIMEOUT,
     CATALOG,
-    STORAGE_ERRORS,
     Catalog,
     create_catalog,
-    storage_error,
+    storage_errors,
 )
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.copy import copy_local
@@ -50,11 +49,8 @@ def exported(path: str) -> Iterator[History]:
     with tempfile.TemporaryDirectory(prefix="rowtime-copy-") as folder:
         copy = Path(folder) / "stream"
         copy_local(path, str(copy))
-        try:
-            with no_fork(), closing(Catalog(copy / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
-                yield _Exported(path, copy, catalog)
-        except STORAGE_ERRORS as error:
-            raise storage_error(error, path) from error
+        with storage_errors(path), no_fork(), closing(Catalog(copy / CATALOG, "process", BUSY_TIMEOUT)) as catalog:
+            yield _Exported(path, copy, catalog)
 
 
 class _Exported(History):

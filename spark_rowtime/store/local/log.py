@@ -5,12 +5,11 @@ from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
-from spark_rowtime.store.position import Head
+from spark_rowtime.store.position import EMPTY, Head
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
 from spark_rowtime.types.short_repr import short_repr
 
-EMPTY = Head(0, None, None, 0)
 _ENDS = "SELECT COALESCE((SELECT MIN(seq) FROM events), 1), COALESCE((SELECT MAX(seq) FROM events), 0)"
 """Two look-ups. For both aggregates in one SELECT SQLite reads the whole table."""
 _LAST = "SELECT seq, stream_floor, stream_largest, stream_rows FROM events ORDER BY seq DESC LIMIT 1"

@@ -107,7 +107,7 @@ NEW = Stored()
 
 
 def stored(record: ProducerRecord | None) -> Stored:
-    """Returns this of a producer as it was found."""
+    """Returns the stored part of a producer's record; ``NEW`` if there is none."""
     return NEW if record is None else Stored(record.attached, record.rejected, record.checkpoint)
 
 

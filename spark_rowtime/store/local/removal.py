@@ -11,7 +11,7 @@ from typing import NamedTuple
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
-from spark_rowtime.store.position import Position
+from spark_rowtime.store.position import AFTER_ALL, Position
 
 PORTION_EVENTS = 1000
 """How many events one transaction removes at most. This takes a few milliseconds."""
@@ -28,7 +28,6 @@ _BEGINNING = (
 _PLAIN = "SELECT seq, time, width FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 _BEFORE = "SELECT seq FROM events WHERE seq <= ? AND time <= ? ORDER BY seq DESC LIMIT 1"
 _EVER = 1 << 60
-_AFTER_ALL = Position(_EVER, None, None)
 
 Needs = Sequence[tuple[str, Position]]
 """The positions after which nothing may be removed, each with the reason why."""
@@ -97,7 +96,7 @@ def needed(least: tuple[int, int], last: int, largest: int) -> bool:
 
 def _who(needs: Needs, seq: int, least: int, largest: int) -> str:
     """Returns who needs the train; the first of ``needs`` if only an earlier train made it needed."""
-    return next((who for who, at in needs if between(at, _AFTER_ALL, seq, least, largest)), needs[0][0])
+    return next((who for who, at in needs if between(at, AFTER_ALL, seq, least, largest)), needs[0][0])
 
 
 def remove_events(catalog: Catalog, last: int) -> None:

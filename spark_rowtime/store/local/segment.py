@@ -26,7 +26,7 @@ from spark_rowtime.store.local.folders import (
     remove,
     there,
 )
-from spark_rowtime.store.messages import header_bytes, read_batch
+from spark_rowtime.store.messages import read_batch
 
 FULL_SEGMENT_BYTES = 256 << 20
 """A segment of at least this many bytes is full: nothing more is appended to it."""
@@ -374,8 +374,3 @@ def open_locked(name: str, segments: int) -> int | None:
         os.close(fd)
         return None
     return fd
-
-
-def size_of_header(fd: int) -> int | None:
-    """Returns how many bytes of an open segment its schema takes; None if its writer has not written it yet."""
-    return header_bytes(os.pread(fd, 8, 0))

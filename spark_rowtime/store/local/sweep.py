@@ -11,7 +11,8 @@ from pathlib import Path
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, remove, there
 from spark_rowtime.store.local.log import ends
-from spark_rowtime.store.local.segment import open_locked, size_of_header
+from spark_rowtime.store.local.segment import open_locked
+from spark_rowtime.store.messages import header_bytes
 from spark_rowtime.store.retention import STAGED_RETENTION_MICROS
 
 PORTION_FILES = 50
@@ -82,7 +83,7 @@ def _remove(name: str, free: int, segments: int, committed: int, now: int) -> in
     if fd is None:
         return None
     try:
-        stat, header = os.fstat(fd), size_of_header(fd)
+        stat, header = os.fstat(fd), header_bytes(os.pread(fd, 8, 0))
         accounted = header is not None and stat.st_size == header + committed
         if not accounted and stat.st_mtime_ns // 1000 > now - STAGED_RETENTION_MICROS:
             return None

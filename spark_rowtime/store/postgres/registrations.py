@@ -20,7 +20,7 @@ FUNCTIONS = (
     .replace("LEAST(at_cut, END_OF_TIME)", f"LEAST(at_cut, {END + 1})")
 )
 KEEP = "SELECT rowtime.keep_reader(%s, %s, %s, %s, %s, %s, %s)"
-"""Of the stream, its name, the reader, its seq and its cut, at the uptime, and what it reads. It returns false if the
+"""Parameters: the stream, its name, the reader, its seq, its cut, the uptime, and what it reads. Returns false if the
 stream is gone."""
 ALL = (
     f"SELECT name, seq, cut, seen, reads, reads <> '{READS_COPIED}' AND (owner = '' OR EXISTS (SELECT "  # noqa: S608
@@ -29,10 +29,10 @@ ALL = (
 )
 """The readers of a stream: see :func:`opened`."""
 FORGET = "SELECT rowtime.forget_reader(%s, %s)"
-"""Of the stream and the reader. It returns whether the reader was registered."""
+"""Parameters: the stream and the reader. Returns whether the reader was registered."""
 REPORT = "SELECT rowtime.report_account(%s, %s, %s, %s, %s, %s)"
-"""Of the stream, its name, the role and the name of the status, at the uptime, its content. It returns false if the
-stream is gone. It locks nothing."""
+"""Parameters: the stream, its name, the role and the name of the status, the uptime, and its content. Returns false if
+the stream is gone. Locks nothing."""
 
 
 def opened(rows: Sequence[tuple[Any, ...]], now: int) -> list[ReaderInfo]:

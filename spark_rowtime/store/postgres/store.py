@@ -24,7 +24,7 @@ from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Sl
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.position import Head, Position
+from spark_rowtime.store.position import EMPTY, Head, Position
 from spark_rowtime.store.postgres import (
     contents,
     copies,
@@ -183,10 +183,7 @@ class PostgresStore(LedgerStore):
             return self._transact(lambda transaction, _: function(transaction), by=connection)
 
         def look() -> tuple[LogState, int]:
-            row = connection.one(log_state.SELECT, self._id, self.name)
-            if row is None:
-                raise gone(self.path)
-            head, at = log_state.loaded(row)
+            head, at = self._head_row(connection)
             return head, self._moment(head, at).uptime
 
         return Access(transact, connection.rows, look)
@@ -227,10 +224,7 @@ class PostgresStore(LedgerStore):
         return database.micros if self.now is wall_clock else self.now()
 
     def expire(self) -> bool:
-        row = self._connection.one(log_state.SELECT, self._id, self.name)
-        if row is None:
-            raise gone(self.path)
-        head, at = log_state.loaded(row)
+        head, at = self._head_row(self._connection)
         was_restarted = restarted(head, self._reading(at))
         if not was_restarted and (head.due is None or self._moment(head, at).uptime <= head.due):
             return False
@@ -367,8 +361,8 @@ class PostgresStore(LedgerStore):
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]
 
-    def _head_row(self) -> tuple[LogState, Reading]:
-        row = self._connection.one(log_state.SELECT, self._id, self.name)
+    def _head_row(self, connection: Connection) -> tuple[LogState, Reading]:
+        row = connection.one(log_state.SELECT, self._id, self.name)
         if row is None:
             raise gone(self.path)
         return log_state.loaded(row)
@@ -381,7 +375,7 @@ class PostgresStore(LedgerStore):
 
     def at(self, seq: int) -> Head:
         if seq == 0:
-            return Head(0, None, None, 0)
+            return EMPTY
         rows, ends = self._connection.rows((log.AT, (self._id, seq)), (log_state.SELECT, (self._id, self.name)))
         if not ends:
             raise gone(self.path)
@@ -455,10 +449,10 @@ class PostgresStore(LedgerStore):
             raise gone(self.path)
 
     def _uptime(self) -> int:
-        return self._moment(*self._head_row()).uptime
+        return self._moment(*self._head_row(self._connection)).uptime
 
     def horizon(self) -> Head:
-        return self._head_row()[0].beginning
+        return self._head_row(self._connection)[0].beginning
 
     def adopt(self) -> None:
         """Makes this database the owner of the stream's objects. A stream without a location has none."""
@@ -525,7 +519,7 @@ class PostgresStore(LedgerStore):
         return self._connection.call(run)
 
     def raised(self, bound: int) -> BoundOrigin | None:
-        head = self._head_row()[0]
+        head = self._head_row(self._connection)[0]
         sql, *values = log.raised(self._id, bound, head.horizon, head.seq)
         return log.origin(self._rows(sql, values), head.horizon)
 
@@ -537,7 +531,7 @@ class PostgresStore(LedgerStore):
             after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
 
     def rejections_end(self) -> int:
-        return self._head_row()[0].rejections
+        return self._head_row(self._connection)[0].rejections
 
     def bounds(self) -> pa.Table:
         return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))

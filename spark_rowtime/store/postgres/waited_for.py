@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 from spark_rowtime.store.cut_folding import passed
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.position import Head, Position
+from spark_rowtime.store.position import AFTER_ALL, Head, Position
 from spark_rowtime.store.postgres import registrations
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.retention import HELD_MICROS, needs
 from spark_rowtime.store.snapshot import ReaderInfo
 
-_AFTER_ALL = Position(1 << 60, None, None)
 _BEFORE = (
     "WITH RECURSIVE search (low, high) AS (SELECT %s::bigint, %s::bigint UNION ALL "
     "SELECT CASE WHEN e.time <= %s THEN e.seq ELSE low END, CASE WHEN e.time <= %s THEN high ELSE e.seq - 1 END "
@@ -39,7 +38,7 @@ class Needed(NamedTuple):
     def who(self, seq: int, time: int, least: int, largest: int) -> str | None:
         """Returns who needs a train; None if nobody does."""
         needed = self.for_all if time > self.since else self.for_trusted
-        return next((who for who, at in needed if between(at, _AFTER_ALL, seq, least, largest)), None)
+        return next((who for who, at in needed if between(at, AFTER_ALL, seq, least, largest)), None)
 
 
 def needed(rows: Sequence[tuple[Any, ...]], head: Head, uptime: int, *, force: bool) -> Needed:
