@@ -252,7 +252,7 @@ class CsvRows:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _converted(self, column: pa.Array, field: pa.Field) -> pa.Array:
-        """The column with the type of the field. A DECIMAL is read as a text first: Arrow's CSV reader crashes on some."""
+        """The column with the type of the field. A DECIMAL comes as a text: Arrow's CSV reader crashes on some."""
         if not (pa.types.is_decimal(field.type) and pa.types.is_string(column.type)):
             return _cast(column, field.type)
         texts = pc.utf8_trim_whitespace(column)

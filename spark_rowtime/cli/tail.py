@@ -28,7 +28,7 @@ from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.timestamps import SECOND_MICROS
 
 QUIET_SECONDS = 1.0
-"""A stream that is followed is quiet after this many seconds without a train; then the command prints what it waits for."""
+"""A followed stream is quiet after this many seconds without a train. Then the command prints what it waits for."""
 
 
 @click.command()
