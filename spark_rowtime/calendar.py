@@ -16,6 +16,11 @@ from spark_rowtime.types.timestamps import (
 )
 
 _MICROSECOND = timedelta(microseconds=1)
+_CYCLE_YEARS = 400
+_CYCLE = 146_097 * DAY_MICROS
+"""The calendar repeats itself after 400 years, weekdays and the rules of zones included. Python's datetime ends with
+the year 9999, so the periods of its last years are computed a cycle earlier."""
+_LAST_YEARS = 3 * 366 * DAY_MICROS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,16 @@ class Calendar:
         self._merges = merges or unit.micros > HOUR_MICROS
 
     def holding(self, moment: int) -> Span:
-        """The period that contains ``moment``. Where the calendar of Python ends, the rest of it is one period."""
-        try:
-            span = self._by_clock(moment) if self._merges else self._by_time(moment)
-        except (OverflowError, ValueError):
-            return Span(moment, END, from_micros(moment))
-        return Span(span.start, END, span.clock) if span.end <= moment else span
+        """The period that contains ``moment``. The last one of the zone's year 9999 lasts until the end of time."""
+        if moment < END - _LAST_YEARS:
+            return self._period(moment)
+        end = self._begin(datetime(10_000 - _CYCLE_YEARS, 1, 1))  # noqa: DTZ001  (a time on the zone's clocks)
+        span = self._period(min(moment - _CYCLE, end - 1))
+        clock = span.clock.replace(year=span.clock.year + _CYCLE_YEARS)
+        return Span(span.start + _CYCLE, END if span.end >= end else min(span.end + _CYCLE, END), clock)
+
+    def _period(self, moment: int) -> Span:
+        return self._by_clock(moment) if self._merges else self._by_time(moment)
 
     def complete(self, moment: int, limit: int) -> Iterator[Span]:
         """Yields the periods from the one that contains ``moment`` on that end at ``limit`` at the latest."""

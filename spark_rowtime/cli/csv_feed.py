@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,10 @@ from spark_rowtime.types.timestamps import (
 )
 
 _MOST_PRODUCERS = 1000
+MOST_FILES = 200
+"""How many files a checkpoint remembers as sent."""
+_ALL = sys.maxsize
+"""As many rows of a file as there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,8 @@ class CsvFeed:
     Laws: nothing is sent before the whole file has been read and validated. Each producer's rows are sent
     in the order of their times. When a bound is sent, all rows before it are committed already or in the
     same commit. A send that was interrupted and is repeated continues where it stopped: each producer's
-    checkpoint contains the number of its rows that are in the stream, and only flushes commit. A repetition that would
+    checkpoint contains the number of its rows that are in the stream, and only flushes commit. A file that was sent to
+    its end is not sent again, whatever was sent since, up to MOST_FILES files. A repetition that would
     read the file in another way is refused, since its first rows are other ones.
     """
 
@@ -108,8 +114,7 @@ class CsvFeed:
                 senders.flush()
                 last = _last_within(batch, reach) or last
                 advance(batch.num_rows)
-            if (bound := self._last_bound(last)) is not None:
-                senders.promise(bound)
+            senders.finish(self._last_bound(last))
             if self._options.complete:
                 for sink in sinks.values():
                     sink.close(complete=True)
@@ -134,7 +139,10 @@ class CsvFeed:
 
     @property
     def _sink_options(self) -> dict[str, Any]:
-        return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per}
+        # Of several producers that a killed send leaves, the one with the most rows would lose its lease last, and its
+        # bound would make the others' rows late. So the stream waits for all of them until the send is repeated.
+        lease = {} if self._options.producer is None else {"lease": None}
+        return {"onLate": self._options.on_late, "inOrderPer": self._options.in_order_per, **lease}
 
     def _reach(self, path: str) -> int:
         """The largest rowtime that the stream surely takes. No bound follows from rejected rows beyond it."""
@@ -199,6 +207,7 @@ class _Senders:
     def __init__(self, sinks: dict[str, StreamSink], producer: str | None, identity: dict[str, Any]) -> None:
         self._sinks, self._producer, self._identity = sinks, producer, identity
         self._landed = {name: landed(sink.checkpoint, identity) or 0 for name, sink in sinks.items()}
+        self._files = {name: sent_files(sink.checkpoint) for name, sink in sinks.items()}
         self._passed = dict.fromkeys(sinks, 0)
         self._pending = set(sinks)
         self.sent = 0
@@ -225,12 +234,30 @@ class _Senders:
                 self._pending.add(name)
         self.flush()
 
+    def finish(self, bound: RowtimeBound | None) -> None:
+        """Sends the last bound, if any. From now on each producer's checkpoint says that the whole file was sent."""
+        file = _key(self._identity)
+        for name, files in self._files.items():
+            if file not in files:
+                files[:] = [*files, file][-MOST_FILES:]
+                self._pending.add(name)
+        if bound is None:
+            self.flush()
+        else:
+            self.promise(bound)
+
     def flush(self) -> None:
         """Commits what was sent since the last flush."""
         for name in sorted(self._pending):
-            rows = max(self._passed[name], self._landed[name])
-            self._sinks[name].flush(checkpoint=json.dumps({**self._identity, "rows": rows}))
+            self._sinks[name].flush(checkpoint=self._checkpoint(name))
         self._pending.clear()
+
+    def _checkpoint(self, name: str) -> str | None:
+        """None if the file was sent before: the stored checkpoint may be of another one, of which rows are left."""
+        if self._landed[name] == _ALL:
+            return None
+        rows = max(self._passed[name], self._landed[name])
+        return json.dumps({**self._identity, "rows": rows, "files": self._files[name]})
 
     def _by_producer(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._producer is None:
@@ -257,7 +284,7 @@ def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
 
 
 def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
-    """Returns how many rows of the file a checkpoint says have landed; None if it is none of this file.
+    """Returns how many rows of the file a checkpoint says have landed; None if it says nothing of this file.
 
     Raises InvalidOptionError if these rows were read in another way. Earlier versions did not note it.
     """
@@ -265,6 +292,8 @@ def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
         stored = load(checkpoint or "{}")
     except ValueError:
         return None
+    if _key(identity) in sent_files(checkpoint):
+        return _ALL
     same = {name: value for name, value in identity.items() if name != "read"}
     if not isinstance(stored, dict) or {**stored, **same} != stored:
         return None
@@ -276,6 +305,21 @@ def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
             value=str(identity["read"]),
         )
     return int(stored.get("rows", 0))
+
+
+def sent_files(checkpoint: str | None) -> list[str]:
+    """Returns the keys of the files that a checkpoint says were sent to their end, the oldest first."""
+    try:
+        files = load(checkpoint or "{}").get("files", [])
+    except (ValueError, AttributeError):
+        return []
+    return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
+
+
+def _key(identity: Mapping[str, Any]) -> str:
+    """A short text that stands for a file, with its columns of rowtimes and of producers."""
+    same = json.dumps([identity[name] for name in ("csv", "rowtime", "producer")])
+    return hashlib.sha256(same.encode()).hexdigest()[:16]
 
 
 def _last_within(batch: pa.RecordBatch, reach: int) -> int | None:

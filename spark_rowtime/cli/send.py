@@ -85,7 +85,8 @@ def send(
     """Send a CSV file into a stream, sorted by time, with bounds.
 
     Times without a zone are in the zone --tz. A time that the clocks there skipped or showed twice is refused. A
-    send that was interrupted and is repeated continues where it stopped.
+    send that was interrupted and is repeated continues where it stopped. With --producer, the stream waits for the
+    producers until then, or until `rowtime detach`.
 
     With --create, a column has the type that keeps what each of its texts says: BIGINT, DOUBLE, BOOLEAN, DATE or
     TIMESTAMP, and STRING if one has zeros in front (00123), more digits than the type, or none of these types. To

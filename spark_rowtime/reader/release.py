@@ -336,6 +336,21 @@ def require_by_rowtime(position: str) -> None:
         )
 
 
+def first_time(position: str) -> int:
+    """The rowtime from which a reader that begins at ``position`` gets all rows; 0 if it gets all that there are.
+
+    Rows below it were removed from the stream, or are left out by ``start``.
+    """
+    fields = _position_fields(position)
+    return max(fields["cut"] or 0, fields.get("since") or 0)
+
+
+def position_since(position: str, time: int) -> str:
+    """The position of a reader that leaves out the rows before ``time``, in microseconds."""
+    fields = _position_fields(position)
+    return json.dumps({**fields, "since": max(time, fields.get("since") or 0)})
+
+
 def position_before(position: str, time: int) -> str:
     """The position of the same reader before the rows at or after ``time``, in microseconds.
 

@@ -274,6 +274,55 @@ def test_a_delta_table_lists_the_feature_of_not_null_columns_where_it_lists_feat
     assert (protocol.min_reader_version, protocol.min_writer_version) == ((3, 7) if local else (1, 2))
 
 
+@pytest.mark.parametrize("start", ["2026-01-05T10:20:00Z", "2026-01-05T11:00:00Z", "latest", "removed"])
+def test_folders_of_a_drain_that_begins_within_a_period_begin_with_the_next(
+    lake: Lake, start: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Law *whole*: a folder that is there is complete, also where a second drain goes on."""
+    rt.createStream(lake.stream, "rowtime TIMESTAMP NOT NULL, n INT, pad STRING")
+    with rt.openSink(lake.stream, producer="feed") as sink:
+        for n in range(8):
+            sink.sendRow((f"2026-01-05T{10 + n // 4}:{n % 4 * 15:02}:00Z", n, "x" * 1000))
+            sink.flush()
+    if start == "removed":
+        done = CliRunner().invoke(main, ["gc", lake.stream, "--bytes", "9000"])
+        assert done.exit_code == 0, done.output
+        with rt.openReader(lake.stream, order="arrival") as reader:
+            (left, *_), *_ = (train.rows.column("n").to_pylist() for train in reader)
+        assert 0 < left < 4, "some rows of the first hour are gone"
+    for n in range(8, 16):
+        begin = "earliest" if start == "removed" else start
+        with (
+            rt.openReader(lake.stream, start=begin) as reader,
+            rt.openTableSink(lake.target("parquet"), reader.schema) as to,
+        ):
+            reader.drainTo(to)
+        with rt.openSink(lake.stream, producer="feed") as sink:
+            sink.sendRow((f"2026-01-05T{10 + n // 4}:{n % 4 * 15:02}:00Z", n, ""))
+    first = 8 if start == "latest" else 4
+    assert lake.numbers("parquet") == [*range(first, 12)]
+    assert ("is within date=2026-01-05/hour=" in caplog.text) == ("T11" not in start)
+
+
+def test_the_last_day_of_the_calendar_is_a_folder_like_others(lake: Lake) -> None:
+    """The bound went to where it stood within the day, and the rows before it were lost."""
+    rt.createStream(lake.stream, SCHEMA, maxAhead=None)
+    target = lake.target("parquet").replace("/hour=%H", "/all")
+    sink = rt.openSink(lake.stream, producer="feed")
+    for n, time in enumerate(("2026-01-05T10:00:00Z", "9999-12-31T00:00:00Z", "9999-12-31T12:00:00Z")):
+        sink.sendRow((time, n))
+    sink.flush()
+    for complete in (False, True):
+        with rt.openReader(lake.stream) as reader, rt.openTableSink(target, reader.schema) as to:
+            reader.drainTo(to)
+        if not complete:
+            assert rt.readTableBound(target) == rt.RowtimeBound("9999-12-31T00:00:00Z")
+            sink.sendRow(("9999-12-31T13:00:00Z", 3))
+            sink.close(complete=True)
+    assert lake.numbers("parquet") == [0, 1, 2, 3]
+    assert (lake.folder / "parquet/date=9999-12-31").is_dir()
+
+
 def test_folders_of_parquet_by_the_clocks_of_a_zone(lake: Lake) -> None:
     rt.createStream(lake.stream, SCHEMA)
     times = ["2026-10-24T23:30:00Z", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:30:00Z"]

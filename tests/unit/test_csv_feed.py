@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
+from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions, sent_files
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.sorted_runs import SortedRuns
+from spark_rowtime.store import open_store
 from spark_rowtime.types.local_time import LocalTime
 from spark_rowtime.types.schema import TIMESTAMP, rowtime_micros, stream_schema
 
@@ -173,6 +175,54 @@ def test_a_send_that_was_cut_off_goes_on_where_it_was(
     assert feed.send() == 0, "a file that is sent twice is there once"
     assert table(stream).column("mag").to_pylist() == list(range(rows))
     assert all(p.rejected == 0 for p in rt.describeStream(stream).producers)
+
+
+@given(cut=st.integers(0, 9), producer=st.sampled_from([None, "net"]))
+def test_files_that_were_sent_are_not_sent_again_whatever_was_sent_since(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, producer: str | None
+) -> None:
+    """The rows of the earlier files would be late, or there twice where they are at the bound."""
+    folder = tmp_path_factory.mktemp("files")
+    stream, left, feeds = f"memory://{folder}", [cut], []
+    for number in range(3):
+        lines = [f"2025-05-0{number + 1}T{n:02}:00Z,n{n % 2},{number * 6 + n}\n" for n in range(6)]
+        (file := folder / f"{number}.csv").write_text(HEADER + "".join(lines))
+        feeds.append(Feed(file, stream, producer=producer, final=RowtimeBound(f"2025-05-0{number + 1}T05:00Z")))
+
+    def fail(_: int) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise RuntimeError("the power went")
+
+    with suppress(RuntimeError):
+        for feed in feeds:
+            feed.send(fail)
+    for feed in [*feeds, *feeds]:
+        feed.send()
+    assert table(stream).column("mag").to_pylist() == [*range(18)]
+    assert all(known.rejected == 0 for known in rt.describeStream(stream).producers)
+    assert [feed.send() for feed in feeds] == [0, 0, 0]
+
+
+def test_the_files_that_a_checkpoint_remembers_are_limited(stream: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("spark_rowtime.cli.csv_feed.MOST_FILES", 2)
+    for n in range(4):
+        Feed(write(tmp_path, HEADER + f"2025-05-06T1{n}:00Z,ak,{n}\n"), stream).send()
+    with open_store(stream) as store:
+        assert len(sent_files(store.producer("the file").checkpoint)) == 2
+    assert sent_files('{"files": 7}') == sent_files("[]") == sent_files(None) == []
+
+
+def test_producers_of_a_send_that_was_cut_off_are_waited_for(tmp_path: Path, stream: str) -> None:
+    """The lease of the one that was seen last would end last, and the bound go on to its own, past others' rows."""
+
+    def fail(_: int) -> None:
+        raise RuntimeError("the power went")
+
+    text = HEADER + "".join(f"2025-05-06T10:0{n}Z,n{n % 2},{n}\n" for n in range(10))
+    with pytest.raises(RuntimeError):
+        Feed(write(tmp_path, text), stream, producer="net").send(fail)
+    assert [known.lease for known in rt.describeStream(stream).producers] == [None, None]
 
 
 @pytest.mark.parametrize(

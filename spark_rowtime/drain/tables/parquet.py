@@ -1,6 +1,7 @@
 """ParquetSink: folders of Parquet files by event time, each file written when its period is complete."""
 
 import json
+import logging
 from contextlib import suppress
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from spark_rowtime.bounds.bound import RowtimeBound
@@ -19,11 +21,13 @@ from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.reader.release import position_before, require_by_rowtime
+from spark_rowtime.reader.release import first_time, position_before, position_since, require_by_rowtime
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import keep_for_ever
-from spark_rowtime.types.timestamps import END
+from spark_rowtime.types.schema import rowtime_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
+LOG = logging.getLogger("spark_rowtime.drain.tables")
 _SCHEMA, _PATTERN, _ZONE, _ID = "schema", "pattern", "zone", "id"
 
 
@@ -32,6 +36,9 @@ class ParquetSink(GatheringSink):
 
     A period's file appears when the bound has passed the period's end. The bound and the position that are kept are
     those of the last complete period, so rows of the current one are read again after a restart.
+
+    Law (*whole*): a drain that begins within a period, since it has a ``start`` or rows were removed from the stream,
+    leaves out what is left of that period, and begins with the next one.
 
     Law (*once*): a period's rows are a function of the stream, and its file has one name; so where a process dies
     between the file and the position, the next one replaces the file with the same rows.
@@ -57,6 +64,8 @@ class ParquetSink(GatheringSink):
         self._open: Period | None = None
         self._done: list[Period] = []
         self._kept = self._checkpoint = self.checkpoint
+        self._first = 0
+        """Rows before this time, in microseconds, are of a period that this drain has begun within."""
         self._complete = self._bound = self.rowtimeBound
 
     @classmethod
@@ -115,6 +124,8 @@ class ParquetSink(GatheringSink):
 
     def _gather(self, rows: pa.RecordBatch) -> None:
         """Puts rows, which must come sorted by rowtime, into the files of their periods."""
+        if self._first:
+            rows = rows.filter(pc.greater_equal(rowtime_micros(rows), self._first))
         self._extent = extent_properties(rows, self._extent)
         with writing(self.target):
             self._divide(rows)
@@ -146,6 +157,8 @@ class ParquetSink(GatheringSink):
         self._require_open()
         if checkpoint is not None:
             require_by_rowtime(checkpoint)
+            if self._kept is None and not self._sent and self._sent_bound is None:
+                self._begin(first_time(checkpoint))
         with self._or_ended():
             self._take_sent(checkpoint)
         if checkpoint is None:
@@ -158,6 +171,17 @@ class ParquetSink(GatheringSink):
             start = END if floor >= END else self._pattern.period(max(floor, 0)).start
             if self._complete is None or start > self._complete.floor:
                 self._keep(position_before(checkpoint, start), RowtimeBound.fromFloor(max(start, 1)))
+
+    def _begin(self, first: int) -> None:
+        """Begins with the first period of which the drain gets all rows: it gets those from ``first`` on."""
+        before = self._pattern.period(first - 1) if first else None
+        if before is not None and before.end > first:
+            self._first = before.end
+            LOG.warning(
+                "%s: the drain gets the rows from %s on, which is within %s. This folder would not be complete, so the "
+                "rows before %s are left out.",
+                *(self.target, show_micros(first), before.folder, show_micros(before.end)),
+            )
 
     def abandon(self) -> None:
         """Closes the sink. Rows of periods that are not complete are read again by the next drain."""
@@ -175,7 +199,7 @@ class ParquetSink(GatheringSink):
         self._file = None
 
     def _keep(self, position: str, complete: RowtimeBound | None) -> None:
-        self._kept, self._complete = position, complete
+        self._kept, self._complete = position_since(position, self._first) if self._first else position, complete
         self._since = self._now()
         self.commit()
 
