@@ -12,8 +12,10 @@ from spark_rowtime.periods import Unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.reader.release import start_bound
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.registration import Registration
+from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
 
 MOST_EMPTY_PERIODS = 1_000_000
@@ -63,9 +65,27 @@ class Progress:
             has_topics = self._store.has_cuts()
             self._next = self._start_of_first_bound(head) if has_topics else self._start_of_first_row(head, limit)
         if self._next is not None:
-            require_sensible(self._store.path, self._calendar.unit, max(self._next, head.largest or 0), limit)
+            if (limit - self._next) // self._calendar.unit.micros > MOST_EMPTY_PERIODS:
+                self._require_rows(head, self._next, limit)
             yield from self._calendar.complete(self._next, limit)
         self._looked_at = limit
+
+    def _require_rows(self, head: Head, begin: int, limit: int) -> None:
+        """Raises InvalidOptionError if too many periods between two rows, or behind the last one, have no row."""
+        horizon, upto = self._store.horizon(), min(limit + self._shift, END)
+        trains = self._store.slices(Position(horizon.seq, begin, None), Position(head.seq, upto, None))
+        for least, largest in sorted(stretch for train in trains for stretch in self._stretches(train)):
+            require_sensible(self._store.path, self._calendar.unit, begin, min(least, limit))
+            begin = max(begin, largest)
+        require_sensible(self._store.path, self._calendar.unit, begin, limit)
+
+    def _stretches(self, train: Slice) -> Iterator[tuple[int, int]]:
+        """Yields the least and the largest time of a train; each time, if it may have a gap of too many periods."""
+        if (train.largest - train.least) // self._calendar.unit.micros <= MOST_EMPTY_PERIODS:
+            yield train.least, train.largest
+            return
+        for time in rowtime_micros(self._store.read(train)).to_pylist():
+            yield time, time
 
     def announced(self, span: Span, head: Head) -> None:
         """Records that a period is announced."""
@@ -153,12 +173,12 @@ def shifted(moment: int | None, shift: int) -> int | None:
 
 
 def require_sensible(path: str, unit: Unit, begin: int, limit: int) -> None:
-    """Raises InvalidOptionError for a bound so far after the last row, or the next period, that it is an error."""
+    """Raises InvalidOptionError for a bound, or a row, so far after the row before it that it must be an error."""
     if (limit - begin) // unit.micros > MOST_EMPTY_PERIODS:
         raise InvalidOptionError(
-            f"The bound of {path} is {show_micros(limit)}, more than {MOST_EMPTY_PERIODS} periods of {unit.name} after "
-            "its last row. If the stream has ended, its producers must say so by close(complete=True): then the last "
-            "period with rows is announced. Otherwise choose longer periods.",
+            f"{path} has nothing from {show_micros(begin)} to {show_micros(limit)}, which is more than "
+            f"{MOST_EMPTY_PERIODS} periods of {unit.name}. If the stream has ended, its producers must say "
+            "so by close(complete=True): then the last period with rows is announced. Otherwise choose longer periods.",
             option="every",
             value=unit.name,
         )

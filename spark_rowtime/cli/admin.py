@@ -1,6 +1,6 @@
 """The commands about whole streams (copy, rename, delete, list, alter, adopt, check), and lost producers."""
 
-import shlex
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.json_values import dump
 from spark_rowtime.types.schema import show_schema
+from spark_rowtime.types.short_repr import shell_arguments
 
 
 @click.command()
@@ -44,7 +45,7 @@ def copy(*, stream: str, to: str, location: str | None, until: str | None, as_js
 
     With --until, a producer that has committed since is without its checkpoint, which a stream does not keep.
     """
-    end = int(until) if until is not None and until.isdecimal() else until
+    end = int(until) if until is not None and re.fullmatch("[0-9]{1,18}", until) else until
     unknown = copyStream(stream, to, location=location, progress=True, until=end)
     info = describeStream(to)
     rows = info.rows - info.removed
@@ -240,9 +241,9 @@ def releasing(info: StreamInfo) -> list[str]:
     if held or not statuses or (info.bound is not None and info.bound.isEnd):
         return []
     name = info.holder or min(statuses, key=lambda known: _BY_NEED.index(statuses[known]))
-    end = f"{shlex.quote(info.path)} {shlex.quote(name)}"
+    end = shell_arguments(info.path, name)
     if statuses[name] is Status.LEFT:
-        return [f"          rowtime close {end} --complete: it will never send again"]
+        return [f"          rowtime close --complete {end}: it will never send again"]
     return [
         f"          rowtime close {end}: it has left, so its rows count (--complete: it will never send again)",
         f"          rowtime detach {end}: the stream only stops waiting for it",

@@ -1,6 +1,5 @@
 """The causes that lie in a query between two streams."""
 
-import shlex
 from dataclasses import dataclass
 
 from spark_rowtime.bounds.topic_cut import TopicCut
@@ -9,6 +8,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.query_status import FAILED, STOPPED, QueryOperator, QuerySource, QueryStatus
+from spark_rowtime.types.short_repr import shell_arguments
 from spark_rowtime.types.timestamps import END, LEAST, SECOND_MICROS, show_micros, to_interval
 
 JOIN = "symmetricHashJoin"
@@ -247,4 +247,4 @@ def _at(floor: int | None) -> str:
 
 def closing(path: str, producer: str) -> str:
     """What to do about a query that will not run again under this name."""
-    return f"If a new query has taken its place: rowtime close {shlex.quote(path)} {shlex.quote(producer)}."
+    return f"If a new query has taken its place: rowtime close {shell_arguments(path, producer)}."

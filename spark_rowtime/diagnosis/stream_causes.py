@@ -1,6 +1,5 @@
 """The causes that lie in one stream and its producers."""
 
-import shlex
 from typing import NamedTuple
 
 from spark_rowtime.bounds.clock import Status
@@ -9,7 +8,7 @@ from spark_rowtime.diagnosis.causes import Cause, Finding
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.store.snapshot import HOST, ReportedStatus
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.short_repr import shell_arguments, short_repr
 from spark_rowtime.types.stranger import Stranger
 from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros
 
@@ -48,7 +47,7 @@ def _nobody(stream: StreamState) -> Finding:
         if names:
             name = max(names, key=lambda each: stream.producers[each].floor or 0)
             text, remedy = _NOBODY[cause]
-            command = {"name": name, "end": _arguments(stream.path, name)}
+            command = {"name": name, "end": shell_arguments(stream.path, name)}
             failing = _adapter(stream, name)
             return failing or Finding(cause, None, text.format(**command), remedy.format(**command), name)
     return Finding(Cause.LEFT, None, "All producers are complete.", "")
@@ -106,11 +105,11 @@ _BY_NEED = [
 """If the stream waits for nobody: the status of the producer that is named, the first that there is."""
 _START_AGAIN = (
     "Start the feed again. If it has ended for good: rowtime close {end} (its rows count), or "
-    "rowtime close {end} --complete (it will never send again)."
+    "rowtime close --complete {end} (it will never send again)."
 )
 _LOOK_AT_FEED = (
     "Look at the feed of {name!r}; the bound moves with its next row or bound. If it has ended for good: "
-    "rowtime close {end} (its rows count), or rowtime close {end} --complete (it will never send again)."
+    "rowtime close {end} (its rows count), or rowtime close --complete {end} (it will never send again)."
 )
 _IDLE = (
     "The stream waits for nobody: producer {name!r} is silent for longer than idleTimeout, or than its feed's idle, "
@@ -125,7 +124,7 @@ _NOBODY = {
     Cause.IDLE: (_IDLE, _LOOK_AT_FEED),
     Cause.LEFT: (
         "The stream waits for nobody: producer {name!r} has left.",
-        "Start a feed that sends. If no row follows: rowtime close {end} --complete.",
+        "Start a feed that sends. If no row follows: rowtime close --complete {end}.",
     ),
 }
 
@@ -210,15 +209,11 @@ def _wanted(needs: int) -> str:
 
 
 def _letting_go(path: str, name: str) -> str:
-    end = _arguments(path, name)
+    end = shell_arguments(path, name)
     return (
         f"If it does not come: rowtime detach {end} (the stream stops waiting; it may come back), or "
         f"rowtime close {end} (it has left, its rows count)."
     )
-
-
-def _arguments(path: str, name: str) -> str:
-    return f"{shlex.quote(path)} {shlex.quote(name)}"
 
 
 def _seconds(micros: int) -> str:

@@ -1,5 +1,6 @@
 """The text of a value in an error message."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,15 @@ def some(texts: Sequence[str], most: int) -> str:
     """
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
+
+
+def shell_arguments(*texts: str) -> str:
+    """The texts as the last arguments of a command, for a shell. One that begins with "-" is not taken for an option.
+
+    >>> shell_arguments("my orders", "-x")
+    "-- 'my orders' -x"
+    """
+    return shlex.join(["--", *texts] if any(text.startswith("-") for text in texts) else texts)
 
 
 ERROR_CHARACTERS = 300

@@ -223,10 +223,32 @@ def test_one_run_at_the_end_announces_what_a_run_after_each_change_does(
 def test_a_bound_in_the_year_9999_that_is_not_the_end_is_refused_and_nothing_is_announced() -> None:
     path = stream_with("2006-09-11T09:40:00Z", bound="9999-12-31T23:59:59Z")
     with pytest.raises(
-        rt.InvalidOptionError, match=r"more than 1000000 periods of 1h after its last row.*complete=True"
+        rt.InvalidOptionError, match=r"nothing from 2006-09-11T.* more than 1000000 periods of 1h.*complete=True"
     ):
         hours(path)
     assert keys(path, every="1 year", name="years")[:2] == ["2006-01-01T00:00:00", "2007-01-01T00:00:00"]
+
+
+@pytest.mark.parametrize("one_train", [False, True])
+def test_a_row_in_the_year_9999_is_refused_as_a_bound_there_is(one_train: bool) -> None:
+    """Else each hour until then would be announced."""
+    path = f"memory://{uuid.uuid4()}"
+    rt.createStream(path, SCHEMA, maxAhead=None)
+    with rt.openSink(path, producer="feed") as sink:
+        for year in (2006, 9999):
+            sink.sendRow((f"{year}-12-31T09:40:00Z", 1))
+            if not one_train:
+                sink.flush()
+        sink.close(complete=True)
+    with pytest.raises(rt.InvalidOptionError, match=r"nothing from 2006-12-31T.* to 9999-12-31T.*, which is more than"):
+        hours(path)
+    assert len(keys(path, every="1 year", name="years")) == 9999 - 2005
+
+
+def test_a_stream_with_rows_all_the_way_may_have_more_periods_than_may_be_empty() -> None:
+    path = stream_with(*(f"{year}-07-01T00:00:00Z" for year in range(1971, 2026)), bound="2026-01-01T00:00:00Z")
+    first = next(announcements(path, lambda _: None, "1 minute", None, "earliest", False, "minutes", {}))
+    assert first.key == "1971-07-01T00:00:00"
 
 
 def test_a_second_announcer_of_the_same_name_is_refused_another_name_is_not() -> None:

@@ -168,7 +168,7 @@ def test_left() -> None:
     feed.sink("Berlin", 30).close()
     found = feed.why()
     assert (found.cause, found.holder) == (rt.Cause.LEFT, None)
-    assert f"rowtime close {feed.path} Berlin --complete" in found.remedy
+    assert f"rowtime close --complete {feed.path} Berlin" in found.remedy
     rt.closeProducer(feed.path, "Berlin", complete=True)
     assert feed.why().complete
     assert feed.why().bound == rt.RowtimeBound.END

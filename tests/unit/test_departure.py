@@ -1,14 +1,18 @@
 """How a producer goes: it is expected and never comes, it is complete, or somebody else closes or detaches it."""
 
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from test_cli import done, refused
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.admin.description import described
+from spark_rowtime.cli import main
 from spark_rowtime.store import open_store
 from spark_rowtime.stream_info import waits_for
 from tests.streams import at, bound, drained, opened, send
@@ -305,7 +309,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert f"rowtime detach {path} Berlin:" in standing
     assert "the bound is now 2006-09-11T10:30:00Z" in done("close", path, "Berlin")
     done("close", path, "Oslo ö")
-    assert f"          rowtime close {path} Berlin --complete: it will never send again" in done("describe", path)
+    assert f"          rowtime close --complete {path} Berlin: it will never send again" in done("describe", path)
     assert "the bound is now the end of time" in done("close", path, "Berlin", "--complete")
     assert "bound     the end of time: no row follows" in done("describe", path)
     assert "No producer 'nobody'" in refused("close", path, "nobody")
@@ -367,3 +371,12 @@ def test_who_joins_a_stream_that_has_a_bound_asks_for_no_summary(path: str, monk
     with open_store(path) as store:
         monkeypatch.setattr(type(store), "summary", lambda _: pytest.fail("a round trip"))
     feed(path, "Berlin", "10:00")
+
+
+def test_a_command_that_is_offered_takes_no_name_for_an_option(tmp_path: Path) -> None:
+    """Whoever names a producer chooses what the one who is called at night copies into a shell."""
+    path = str(tmp_path / "orders.rowtime")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL", producers=["--help"])
+    (command,) = re.findall(r"rowtime (detach .*?) \(", rt.why(path).remedy)
+    done = CliRunner().invoke(main, shlex.split(command))
+    assert (done.exit_code, rt.describeStream(path).holder) == (0, None), done.output
