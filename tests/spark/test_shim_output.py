@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from tests.spark.driver_log import logged
 from tests.spark.observed_query import Observed, clock_of_micros
 from tests.streams import Pipe, bound, opened, send
 
@@ -21,6 +23,7 @@ def promised_at(pipe: Pipe, folder, build, promise: str, strict: bool = False) -
         return query.promised
 
 
+T_OF = "named_struct('t', {})"
 EXPRESSIONS = {
     "rowtime": "12:20:00.000001",
     "rowtime + INTERVAL 100 MILLISECONDS": "12:20:00.100001",
@@ -33,6 +36,10 @@ EXPRESSIONS = {
     "coalesce(nullif(rowtime, rowtime), rowtime)": None,
     "coalesce(date_trunc('MINUTE', rowtime), rowtime - INTERVAL 1 MINUTE)": "12:19:00.000001",
     "coalesce(rowtime, try_to_timestamp(k))": "12:20:00.000001",
+    f"coalesce({T_OF.format('rowtime')}, {T_OF.format('rowtime - INTERVAL 1 MINUTE')}).t": "12:20:00.000001",
+    f"coalesce(if(k = 'a', {T_OF.format('rowtime')}, NULL), {T_OF.format('rowtime')}).t": None,
+    f"if(k = 'a', {T_OF.format('rowtime')}, {T_OF.format('rowtime - INTERVAL 1 SECOND')}).t": "12:19:59.000001",
+    f"(CASE WHEN k = 'a' THEN {T_OF.format('rowtime')} ELSE {T_OF.format('try_to_timestamp(k)')} END).t": None,
     "if(k = 'a', rowtime, rowtime + INTERVAL 1 SECOND)": "12:20:00.000001",
     "CASE WHEN k = 'a' THEN rowtime ELSE rowtime - INTERVAL 1 SECOND END": "12:19:59.000001",
     "CASE WHEN k = 'a' THEN rowtime END": None,
@@ -122,6 +129,45 @@ def test_adding_a_day_is_followed_only_in_a_zone_without_summer_time(pipe: Pipe,
         assert set(promised_at(pipe, tmp_path, days, "12:20")) == {"rowtime"}
     finally:
         pipe.spark.conf.set(zone, "UTC")
+
+
+def by_window(rows: DataFrame, name: str) -> DataFrame:
+    return rows.groupBy(F.window("rowtime", "1 hour"), "k").agg(F.count("*").alias(name))
+
+
+@pytest.mark.parametrize("how", ["full", "left"])
+def test_a_join_of_aggregates_on_their_window_passes_the_bound(pipe: Pipe, tmp_path, how: str) -> None:
+    """USING in a full join makes the window of either side: coalesce(l.window, r.window)."""
+    sinks = [opened(pipe.create(name, "k STRING"), "p") for name in ("a", "b")]
+    joined = by_window(pipe.read("a"), "x").join(by_window(pipe.read("b"), "y"), ["window", "k"], how)
+    with Observed(joined.select(F.col("window.end").alias("rowtime"), "k", "x", "y"), tmp_path) as query:
+        send(sinks[0], ("12:10", "a"), promise="15:00")
+        send(sinks[1], promise="14:00")
+        query.step()
+        assert query.promised == {"rowtime": "14:00:00.000001"}
+
+
+@pytest.mark.parametrize("window", [False, True])
+def test_an_output_that_has_no_bound_is_told_also_above_an_operator_that_keeps_rows(
+    pipe: Pipe, tmp_path, window: bool
+) -> None:
+    rows = opened(pipe.create("orders", "k STRING"), "p")
+    built = by_window(pipe.read("orders"), "n").select(F.col("window.end").alias("rowtime"), "k")
+    built = (built if window else pipe.read("orders")).selectExpr("rowtime + INTERVAL 1 MONTH AS rowtime", "k")
+    with logged(pipe.spark) as text, Observed(built, tmp_path) as query:
+        send(rows, ("12:10", "a"), promise="13:00")
+        query.step()
+        assert query.promised == {}
+        assert "The output column rowtime carries no bound: it comes from" in text()
+
+
+def test_an_output_that_gets_its_bound_later_is_not_told_to_have_none(pipe: Pipe, tmp_path) -> None:
+    rows = opened(pipe.create("orders", "k STRING"), "p")
+    built = by_window(pipe.read("orders"), "n").select(F.col("window.end").alias("rowtime"), "k")
+    with logged(pipe.spark) as text, Observed(built, tmp_path) as query:
+        send(rows, ("12:10", "a"))
+        query.step()
+        assert "carries no bound" not in text()
 
 
 @pytest.mark.smoke

@@ -61,7 +61,8 @@ final class RefuseSubqueries {
           "Spark computes this sub-query of a stream's rows by an aggregation of the stream, and by a join of the stream"
               + " with that, which are never complete: " + node.simpleString(20) + ". Compare the table with the stream"
               + " by equal columns alone, as in (SELECT max(t.x) FROM t WHERE t.k = s.k); or join the table by the range,"
-              + " with an aggregation by rowtime and the other columns above; or do it in mapInPandas.");
+              + " with an aggregation by rowtime and the other columns above; or do it in mapInPandas. In a LATERAL, take"
+              + " the stream's columns out of its SELECT list.");
     }
   }
 

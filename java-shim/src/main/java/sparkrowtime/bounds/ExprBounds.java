@@ -49,7 +49,8 @@ public final class ExprBounds {
       Bound direct = of(made.valExprs().apply(place.get(0)), place.subList(1, place.size()));
       return direct != null || place.size() > 1 ? direct : WindowBounds.of(made, place.get(0), this);
     }
-    return null;
+    List<Expression> choices = choices(value);
+    return choices == null ? null : weakest(choices, place);
   }
 
   /** The place of something in a struct's field, given its place in the field. */
@@ -71,13 +72,9 @@ public final class ExprBounds {
     } else if (e instanceof Greatest) {
       return strongest(Scala.list(e.children()));
     } else if (e instanceof Least) {
-      return weakest(Scala.list(e.children()));
-    } else if (e instanceof Coalesce) {
-      return weakest(upToNotNull(Scala.list(e.children())));
-    } else if (e instanceof If choice) {
-      return weakest(List.of(choice.trueValue(), choice.falseValue()));
-    } else if (e instanceof CaseWhen choice) {
-      return weakest(values(choice));
+      return weakest(Scala.list(e.children()), Columns.WHOLE);
+    } else if (choices(e) != null) {
+      return weakest(choices(e), Columns.WHOLE);
     }
     int moving = Monotonic.argument(e);
     return moving < 0 ? null : moved(e, moving);
@@ -136,6 +133,16 @@ public final class ExprBounds {
     return new Literal(type instanceof DateType ? (Object) (int) value : (Object) value, type);
   }
 
+  /** The expressions one of which is the value of a choice; null if it is no choice. */
+  private static List<Expression> choices(Expression e) {
+    if (e instanceof Coalesce) {
+      return upToNotNull(Scala.list(e.children()));
+    } else if (e instanceof If choice) {
+      return List.of(choice.trueValue(), choice.falseValue());
+    }
+    return e instanceof CaseWhen choice ? values(choice) : null;
+  }
+
   /** The possible values of CASE WHEN, among them NULL if it has no ELSE. */
   public static List<Expression> values(CaseWhen choice) {
     Expression otherwise = Scala.orNull(choice.elseValue());
@@ -157,20 +164,19 @@ public final class ExprBounds {
     return last < 0 ? arguments : arguments.subList(0, last + 1);
   }
 
-  private Bound weakest(List<Expression> arguments) {
-    return fold(arguments, Bound::weakest, true);
+  private Bound weakest(List<Expression> arguments, List<Integer> place) {
+    return fold(arguments.stream().map(e -> of(e, place)).toList(), Bound::weakest, true);
   }
 
   /** greatest(rowtime, x) is never below rowtime, whatever x is. */
   private Bound strongest(List<Expression> arguments) {
     List<Expression> always = arguments.stream().filter(e -> !e.nullable()).toList();
     return always.isEmpty()
-        ? weakest(arguments)
-        : fold(always, (a, b) -> a.floor() >= b.floor() ? a : b, false);
+        ? weakest(arguments, Columns.WHOLE)
+        : fold(always.stream().map(this::of).toList(), (a, b) -> a.floor() >= b.floor() ? a : b, false);
   }
 
-  private Bound fold(List<Expression> arguments, BinaryOperator<Bound> combine, boolean all) {
-    List<Bound> bounds = arguments.stream().map(this::of).toList();
+  private static Bound fold(List<Bound> bounds, BinaryOperator<Bound> combine, boolean all) {
     boolean missing = all && bounds.contains(null);
     return missing
         ? null

@@ -6,9 +6,6 @@ import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.UserDefinedExpression;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import sparkrowtime.support.Scala;
 
@@ -41,19 +38,6 @@ public final class Origin {
   private static String shown(Expression e) {
     boolean window = e instanceof CreateNamedStruct && !WindowBounds.times(e).isEmpty();
     return window ? "window(" + WindowBounds.times(e).get(0).child().sql() + ", ...)" : e.sql();
-  }
-
-  /** True if the plan has an operator that keeps rows, and the column is not the result of a UDF. */
-  public static boolean isKept(Attribute column, LogicalPlan plan) {
-    Alias alias = alias(column, plan);
-    boolean code = alias != null && alias.exists(e -> e instanceof UserDefinedExpression);
-    return !code && plan.exists(Origin::keepsRows);
-  }
-
-  private static boolean keepsRows(Object node) {
-    return node instanceof Aggregate
-        || node instanceof LogicalPlan plan && PassingOperators.isDistinct(plan)
-        || node instanceof Join join && join.left().isStreaming() && join.right().isStreaming();
   }
 
   /** Where the plan defines the column; null if it is a source's, or is produced by an operator. */

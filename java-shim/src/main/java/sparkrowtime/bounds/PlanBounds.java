@@ -59,7 +59,11 @@ public final class PlanBounds {
 
   /** Which columns of a query can have a bound: those that have one when each stream and each operator has. */
   public static PlanBounds possible(LogicalPlan plan) {
-    return new PlanBounds(new Definitions(plan), stream -> 0L, Evictions.SOME, new RowsSeen(stream -> null));
+    return possible(new Definitions(plan));
+  }
+
+  public static PlanBounds possible(Definitions definitions) {
+    return new PlanBounds(definitions, stream -> 0L, Evictions.SOME, new RowsSeen(stream -> null));
   }
 
   public Columns of(LogicalPlan plan) {

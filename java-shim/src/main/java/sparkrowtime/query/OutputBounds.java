@@ -94,12 +94,9 @@ final class OutputBounds {
     return OutputPaths.floors(output, columns);
   }
 
-  /**
-   * Warns once if the output's rowtime has no bound. Not for a column of an aggregation or a join, which may
-   * still get its bound when the watermark is known.
-   */
+  /** Warns once if the output's rowtime has no bound, and cannot get one when operators below it evict something. */
   private void warnIfLost(Attribute a, Columns columns, LogicalPlan written, PlanBounds bounds) {
-    if (!warned && Rowtime.isRowtime(a) && columns.get(a) == null && !Origin.isKept(a, written)) {
+    if (!warned && Rowtime.isRowtime(a) && columns.get(a) == null && !canHaveBound(a, written)) {
       warned = true;
       LOG.warn(
           "The output column {} carries no bound: it comes from {}, which is not known to keep the"
@@ -107,5 +104,9 @@ final class OutputBounds {
           a.name(),
           Origin.of(a, written, plan -> bounds.of(plan).get(a) != null));
     }
+  }
+
+  private boolean canHaveBound(Attribute a, LogicalPlan written) {
+    return PlanBounds.possible(definitions).of(written).get(a) != null;
   }
 }
