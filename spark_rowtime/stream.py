@@ -1,6 +1,7 @@
 """createStream: makes a stream, or finds that one of the same schema and settings is there."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +13,10 @@ from spark_rowtime.store.location import to_location
 from spark_rowtime.store.settings import REJECTED_BYTES, StreamSettings, not_default
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.schema import is_schema_of, show_schema, stream_schema
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.short_repr import short_repr, some
 from spark_rowtime.types.timestamps import to_interval
+
+LOG = logging.getLogger("spark_rowtime")
 
 
 @known_keywords
@@ -68,8 +71,8 @@ def createStream(
             are committed in trains of more than 64 KiB are stored there, one object each. It must not contain keys or
             passwords. None: all rows are in the database.
         existOk: If True, a stream of the same schema that exists already is left as it is. Settings that are given here
-            must be those that it has; expected producers are not compared. The stream may also have columns that
-            ``alterStream`` has added.
+            must be those that it has. Producers that it does not know are not added, and a warning is logged. The
+            stream may also have columns that ``alterStream`` has added.
 
     Raises:
         StreamExistsError: Something exists at ``path`` already, and ``existOk`` is False.
@@ -117,6 +120,7 @@ def createStream(
             raise
         _check_same(path, arrow)
         _check_settings(path, settings)
+        _tell_of_unknown(path, expected)
 
 
 def to_max_ahead(value: str | timedelta | None) -> int | None:
@@ -138,6 +142,19 @@ def _check_settings(path: str, given: StreamSettings) -> None:
                 option=name,
                 value=str(value),
             )
+
+
+def _tell_of_unknown(path: str, expected: Sequence[str]) -> None:
+    """Warns of producers that the stream does not wait for, since it was there before."""
+    with open_store(path) as store:
+        unknown = sorted(set(expected) - set(store.snapshot().producers))
+    if unknown:
+        LOG.warning(
+            "%s exists already, and existOk adds no producers: it does not know %s. If it is to wait for them, call "
+            "rt.alterStream(path, producers=[...]).",
+            path,
+            some([repr(name) for name in unknown], 3),
+        )
 
 
 def closed_to(producers: tuple[str, ...]) -> tuple[str, ...]:

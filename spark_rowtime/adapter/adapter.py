@@ -287,8 +287,8 @@ class _Host:
         shown = some([f"{name!r} at {checkpoint!r}" for name, checkpoint in checkpoints.items()], _NAMED)
         return RowtimeError(
             f"Adapter {self._name!r} failed again after {restarts} restarts without coming further: "
-            f"{type(error).__name__}: {error}. Correct what it failed with, and start it again; it continues from its "
-            f"checkpoints: {shown or 'none'}.",
+            f"{type(error).__name__}: {str(error).rstrip('.')}. Correct what it failed with, and start it again; it "
+            f"continues from its checkpoints: {shown or 'none'}.",
             adapter=self._name,
             checkpoints=checkpoints,
         )

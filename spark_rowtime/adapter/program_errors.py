@@ -5,6 +5,7 @@ from pathlib import Path
 from types import FrameType
 
 from spark_rowtime.errors import (
+    ExtraNotInstalledError,
     InvalidOptionError,
     NotSerializableError,
     RowtimeAheadError,
@@ -14,7 +15,7 @@ from spark_rowtime.errors import (
 
 ALWAYS = (
     *(SyntaxError, ImportError, InvalidOptionError, UnknownOptionError, NotSerializableError, StreamCompleteError),
-    *(RowtimeAheadError, SystemError),
+    *(RowtimeAheadError, ExtraNotInstalledError, SystemError),
 )
 """Errors that are taken for errors of the program wherever they are raised.
 

@@ -355,9 +355,11 @@ class CsvRows:
         missing = sorted(set(stream.names) - set(have) - set(added_names(stream)))
         more = sorted(set(have) - set(stream.names))
         if missing or more:
+            which = [f"missing {missing}"] * bool(missing) + [f"unknown {more}"] * bool(more)
+            kept = [name for name in self.columns or self._header if name not in more]
             raise SchemaMismatchError(
-                f"{self.file} does not fit the stream: missing {missing or 'nothing'}, unknown {more or 'nothing'}. "
-                "List the columns to send with --columns, or send to another stream.",
+                f"{self.file} does not fit the stream: {', '.join(which)}. (Rowtime comes from {self.rowtime!r}.) "
+                f"List the columns to send, such as --columns {','.join(kept)}, or send to another stream.",
                 missing=missing,
                 unknown=more,
             )

@@ -10,6 +10,7 @@ from spark_rowtime.cli.argument_texts import client_settings, config_option, set
 from spark_rowtime.cli.host import terminable
 from spark_rowtime.cli.output import log_to_stderr
 from spark_rowtime.kafka.address import topic_address
+from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.records import FORMATS
 from spark_rowtime.kafka.registry import REGISTRY
 from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
@@ -71,6 +72,7 @@ def watch(
     arguments = {"servers": address.servers, "topics": address.topic, **given}
     add_current_folder()  # a function of --bounds may be there
     KafkaWatch(**arguments)  # an argument that cannot be used creates no stream
+    library()  # without the extra, too
     create_watched(bounds_stream)
     with terminable():
         host(KafkaWatch, bounds_stream, arguments=arguments, producer=producer, delays=restart_seconds(restarts))

@@ -13,6 +13,7 @@ from spark_rowtime.types.checks import is_valid
 from spark_rowtime.types.local_time import LocalTime, is_naive
 from spark_rowtime.types.schema import ROWTIME, TIMESTAMP, batch_to_schema, rows_to_batch
 from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, to_datetime
+from spark_rowtime.types.values import named
 
 
 class Intake:
@@ -50,6 +51,7 @@ class Intake:
 
     def row(self, row: Any, floor: int | None) -> Any:
         """Returns one row as a plain mapping or sequence whose rowtime is a datetime, if it can be converted."""
+        row = named(row)
         self._check_kinds([_lacks_rowtime(row)])
         if isinstance(row, Mapping):
             row = self._with_rowtime(row, self._default(floor)) if ROWTIME not in row else dict(row)
@@ -82,12 +84,10 @@ class Intake:
             return batch_to_schema(self._arrow_placed(self._arrow_with_rowtime(rows, floor)), self._schema)
         frame = type(rows).__name__ == "DataFrame"
         if frame or isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
-            arrow = "pa.Table.from_pandas(df, preserve_index=False) converts it to Arrow"
-            advice = arrow if frame else "sendRow takes one row"
             raise SchemaMismatchError(
-                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {advice}."
+                f"sendRows takes Arrow data or an iterable of rows, not a {type(rows).__name__}; {_advice(rows)}."
             )
-        given = list(rows)
+        given = [named(row) for row in rows]
         lacks = [_lacks_rowtime(row) for row in given]
         self._check_kinds(lacks)
         default = self._default(floor)
@@ -195,6 +195,17 @@ class Intake:
             has = self._promoted in rows.schema.names
             return rows.append_column(ROWTIME, rows.column(self._promoted)) if has else rows
         return rows.append_column(ROWTIME, pa.repeat(pa.scalar(self._default(floor), TIMESTAMP), rows.num_rows))
+
+
+def _advice(rows: Any) -> str:
+    """What to do with a value that is no rows."""
+    if type(rows).__name__ != "DataFrame":
+        return "sendRow takes one row"
+    if hasattr(rows, "to_arrow"):
+        return "df.to_arrow() converts it to Arrow"
+    if hasattr(rows, "toArrow"):
+        return "df.write.format('rowtime') writes it, and df.toArrow() brings its rows here as Arrow"
+    return "pa.Table.from_pandas(df, preserve_index=False) converts it to Arrow"
 
 
 def gathered(rows: Any) -> Any:

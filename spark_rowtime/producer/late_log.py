@@ -170,4 +170,6 @@ def show_late(producer: str, rejected: Rejected) -> str:
 def _limit(rejected: Rejected) -> str:
     if rejected.bound is None:  # see ``show_number``
         return "below the largest value of a column of whole numbers less its lateness"
-    return f"{'below the bound' if rejected.reason == 'late' else 'too far ahead of'} {show_micros(rejected.bound)}"
+    if rejected.reason == "late":
+        return f"below the bound {show_micros(rejected.bound)}"
+    return f"beyond {show_micros(rejected.bound)} (now plus maxAhead)"

@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.spark.output_bound import in_backticks
+from spark_rowtime.spark.session import EXTENSION, EXTENSIONS
 from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
 from spark_rowtime.types.arguments import to_texts
 from spark_rowtime.types.schema import ROWTIME
@@ -110,6 +111,8 @@ def punctuate(
             _check(df, column)
         return _of_table(df, column, bounds, rejected, NOTHING if watch is None else declared(to_texts(watch, "watch")))
     _check(df, column)
+    if EXTENSION not in str(df.sparkSession.conf.get(EXTENSIONS, "")):
+        raise _no_extension()
     if rejected is not None:
         raise InvalidOptionError(
             f"rejected={rejected!r} is for tables: the stream of bounds {bounds} keeps the late rows of a topic. Read "
@@ -159,11 +162,15 @@ def _of_table(df: DataFrame, column: str, bounds: str | None, rejected: str | No
     except AnalysisException as error:
         if error.getCondition() != "UNRESOLVED_ROUTINE":
             raise
-        raise ShimMissingError(
-            "This Spark session does not have the extension that moves the watermark by a table's bounds. Build the "
-            "session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what `rowtime jar` "
-            "prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions."
-        ) from error
+        raise _no_extension() from error
+
+
+def _no_extension() -> ShimMissingError:
+    return ShimMissingError(
+        "This Spark session does not have the extension that moves the watermark by the bounds of a topic or a table. "
+        "Build the session with spark_rowtime.configure(SparkSession.builder), or set spark.jars to what `rowtime jar` "
+        "prints and spark.sql.extensions to sparkrowtime.RowtimeExtensions."
+    )
 
 
 def _of_bounds(field: StructField, column: str) -> Column:

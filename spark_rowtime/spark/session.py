@@ -7,14 +7,14 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from spark_rowtime.errors import ShimMissingError
+from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.jars import jar_path
 from spark_rowtime.spark.settings import said, suited
 from spark_rowtime.spark.worker_python import set_python
 
 EXTENSION = "sparkrowtime.RowtimeExtensions"
 """The class of the extension, for ``spark.sql.extensions``."""
-_EXTENSIONS = "spark.sql.extensions"
+EXTENSIONS = "spark.sql.extensions"
 
 ADAPTERS, ADAPTERS_VARIABLE = "spark.rowtime.adapters", "ROWTIME_ADAPTERS"
 """The setting that lists the adapters that queries may host, as ``module:Class`` separated by commas; and the variable
@@ -75,13 +75,20 @@ def configure(builder: Builder) -> Builder:
         spark = rt.configure(SparkSession.builder.master("local[4]")).getOrCreate()
         ```
     """
+    if not hasattr(builder, "getOrCreate"):
+        raise InvalidOptionError(
+            f"configure takes SparkSession.builder, not a {type(builder).__name__}: the jar and the extension must be "
+            "set before the session is built. Where a platform builds it, set spark.jars to what `rowtime jar` prints, "
+            "and spark.sql.extensions to sparkrowtime.RowtimeExtensions, in its settings.",
+            option="builder",
+        )
     configured = said(builder)
     if "spark.remote" not in configured:
         check_running()
     ours = {
         **suited(configured),
         **_added(configured, "spark.jars", jarPath()),
-        **_added(configured, _EXTENSIONS, EXTENSION),
+        **_added(configured, EXTENSIONS, EXTENSION),
     }
     _set(builder, {**ours, **set_python(configured)})
     if ADAPTERS in configured:
@@ -109,13 +116,13 @@ def check_running() -> None:
             "Spark was started in this process without spark-rowtime's jar. A JVM loads jars only when it starts, and "
             "spark.stop() does not end it. Start a new process (in a notebook, restart the kernel), and call "
             "rt.configure(SparkSession.builder) before the first SparkSession; for spark-submit, give it "
-            f"--jars $(rowtime jar) --conf {_EXTENSIONS}={EXTENSION}.",
+            f"--jars $(rowtime jar) --conf {EXTENSIONS}={EXTENSION}.",
             extension=EXTENSION,
         )
     session = _session()
     if session is not None and EXTENSION not in _extensions(session):
         raise ShimMissingError(
-            f"The running SparkSession was started with {_EXTENSIONS}={session.conf.get(_EXTENSIONS, None)!r}, without "
+            f"The running SparkSession was started with {EXTENSIONS}={session.conf.get(EXTENSIONS, None)!r}, without "
             f"{EXTENSION}, and getOrCreate would return that session. Call spark.stop() first, then "
             "rt.configure(SparkSession.builder).getOrCreate().",
             extension=EXTENSION,
@@ -138,4 +145,4 @@ def _session() -> SparkSession | None:
 
 
 def _extensions(session: SparkSession) -> list[str]:
-    return [name.strip() for name in (session.conf.get(_EXTENSIONS, "") or "").split(",")]
+    return [name.strip() for name in (session.conf.get(EXTENSIONS, "") or "").split(",")]

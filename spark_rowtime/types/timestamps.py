@@ -68,7 +68,7 @@ def check_range(micros: int, value: Any) -> int:
         return micros
     raise InvalidOptionError(
         f"{short_repr(value)} cannot be a rowtime: it must be later than 1970-01-01T00:00:00Z (Spark's "
-        "watermark starts there and would silently drop earlier rows) and before the year 10000.",
+        "watermark starts there and would silently drop earlier rows) and at most 9999-12-31T23:59:59.999998Z.",
         value=short_repr(value),
     )
 

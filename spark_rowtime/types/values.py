@@ -232,11 +232,20 @@ def _any_twice(keys: list[Any]) -> bool:
         return any(key in keys[:at] for at, key in enumerate(keys))
 
 
+def named(row: Any) -> Any:
+    """A tuple that names its fields, such as a namedtuple or a Spark Row, as a mapping; any other value unchanged."""
+    if not isinstance(row, tuple) or type(row) is tuple:
+        return row
+    names = getattr(row, "__fields__", None) or getattr(row, "_fields", None) or ()
+    return dict(zip(names, row, strict=True)) if len(row) == len(names) == len(set(names)) else row
+
+
 def _struct_rule(kind: pa.StructType) -> Rule:
     names = [field.name for field in kind]
     fields = {field.name: _child(field, repr(field.name)) for field in kind}
 
     def take(value: Any) -> dict[str, Any]:
+        value = named(value)
         if isinstance(value, tuple | list) and len(value) == len(names):
             value = dict(zip(names, value, strict=True))
         if not isinstance(value, Mapping) or value.keys() != fields.keys():

@@ -82,6 +82,11 @@ def test_a_master_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert configured().keys().isdisjoint(OURS)
 
 
+def test_a_session_is_no_builder() -> None:
+    with pytest.raises(rt.InvalidOptionError, match=r"takes SparkSession\.builder, not a SparkSession: the jar"):
+        rt.configure(object.__new__(SparkSession))  # type: ignore[arg-type]
+
+
 def test_twice_is_once() -> None:
     once = rt.configure(SparkSession.builder)
     before = dict(once._options)

@@ -60,6 +60,7 @@ def test_bounds_are_needed_or_ignored(folder: Path, said: Any) -> None:
         assert "Start a new process" in said[when]
     for part in ("ShimMissingError", "spark_rowtime.configure", "sparkrowtime.RowtimeExtensions", "'ignore'"):
         assert part in said["require"]
+    assert "by the bounds of a topic or a table. Build the session with" in said["punctuate"]
     assert rows_of(folder, "hours") == [("09:00", 2), ("10:00", 2)], "plain Spark holds the last hour back"
     assert rt.openReader(str(folder / "hours"), order="arrival").getRowtimeBound() is None
 

@@ -28,6 +28,15 @@ def configured() -> str:
     return ""
 
 
+def punctuated(spark: SparkSession, path: str) -> str:
+    """The error of rt.punctuate for rows of any source."""
+    try:
+        rt.punctuate(spark.readStream.format("rate").load(), "timestamp", bounds=path)
+    except rt.ShimMissingError as error:
+        return str(error)
+    return ""
+
+
 def main(folder: str) -> None:
     path = f"{folder}/s"
     builder = SparkSession.builder.master("local[2]")
@@ -45,6 +54,7 @@ def main(folder: str) -> None:
             raise
         said["require"] = str(error)
 
+    said["punctuate"] = punctuated(spark, path)
     plain = reader.option("bounds", "ignore").load(path)
     hours = plain.withWatermark("rowtime", "0 seconds").groupBy(window("rowtime", "1 hour")).agg(count("*").alias("n"))
     writer = hours.selectExpr("window.start AS rowtime", "n").writeStream.format("rowtime").trigger(availableNow=True)

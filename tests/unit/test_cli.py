@@ -112,7 +112,7 @@ def test_send(orders: str, tmp_path: Path) -> None:
     assert "1 row(s) sent by 1 producer(s); 1 were rejected." in done(*send, "--on-late", "reject")
     assert [(p.accepted, p.rejected) for p in rt.describeStream(orders).producers] == [(1, 0), (1, 2)]
     file.write_text("at,ticker\n2006-09-13T00:00:00Z,ORCL\n")
-    assert "missing ['price'], unknown nothing" in refused(*send)
+    assert "does not fit the stream: missing ['price']. " in refused(*send)
 
 
 def test_send_without_producers_is_one_named_as_the_file(orders: str, tmp_path: Path) -> None:

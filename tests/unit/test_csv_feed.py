@@ -350,8 +350,12 @@ def test_a_stream_that_is_there_decides_the_types(tmp_path: Path, stream: str) -
     file = write(tmp_path, "mag,time\n1.5,2025-05-06T10:00\n")
     rows = CsvRows(file, "time", stream=schema)
     assert [b.schema for b in rows.batches()] == [schema]
-    with pytest.raises(rt.SchemaMismatchError, match=r"missing \['time'\], unknown nothing"):
+    with pytest.raises(rt.SchemaMismatchError, match=r"stream: missing \['time'\]\. .*Rowtime comes from"):
         _ = CsvRows(file, "time", ["mag"], stream=schema).schema
+    narrow = schema.remove(schema.get_field_index("time"))
+    with pytest.raises(rt.SchemaMismatchError, match=r"unknown \['time'\]\. .*from 'time'.*such as --columns mag,"):
+        _ = CsvRows(file, "time", stream=narrow).schema
+    assert CsvRows(file, "time", ["mag"], stream=narrow).schema == narrow
 
 
 @pytest.mark.parametrize(("kind", "good", "bad"), [("FLOAT", "-3.4e38", "1e300"), ("DOUBLE", "1e308", "-1e999")])

@@ -244,7 +244,7 @@ ROWS = {
     "a row far in the future": Mistake(
         too_far_ahead,
         rt.LateRowError,
-        "too far ahead of",
+        "(now plus maxAhead)",
         "2126-09-11T10:00:00Z",
         "Correct the clock of the feed, give the stream a larger maxAhead (alterStream)",
     ),

@@ -10,6 +10,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.adapter.program_errors import is_program_error
+from spark_rowtime.types.extras import import_extra
 
 LIBRARY = '''
 def read(connection):
@@ -81,6 +82,7 @@ def test_a_missing_module_and_a_wrong_option_end_it_wherever_they_are_raised(lib
     assert is_program_error(caught(lambda: library.later(lambda: __import__("no_such_module"))), Feed)
     assert is_program_error(caught(lambda: library.later(lambda: compile("1 +", "x", "eval"))), Feed)
     assert is_program_error(caught(lambda: library.later(lambda: rt.RowtimeBound("noon"))), Feed)
+    assert is_program_error(caught(lambda: import_extra("no_such_module", "kafka", "It")), Feed)
 
 
 @pytest.mark.parametrize("error", [ConnectionError, KeyError, ValueError, IndexError, AssertionError, RuntimeError])

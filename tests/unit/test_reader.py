@@ -518,6 +518,14 @@ def test_create_stream_refuses_what_is_there(path):
         rt.createStream(path, "rowtime TIMESTAMP NOT NULL", existOk=True)
 
 
+def test_create_stream_says_which_producers_a_stream_that_is_there_does_not_wait_for(caplog):
+    path = new_stream(producers=["Berlin"])
+    rt.createStream(path, SCHEMA, producers=["Berlin"], existOk=True)
+    assert not caplog.records
+    rt.createStream(path, SCHEMA, producers=["Berlin", "Oslo"], existOk=True)
+    assert "it does not know 'Oslo'. If it is to wait for them, call rt.alterStream" in caplog.text
+
+
 def test_create_stream_does_not_ignore_settings_that_the_stream_does_not_have():
     path = new_stream(maxLag="1 hour")
     rt.createStream(path, SCHEMA, maxLag="60 minutes", existOk=True)

@@ -1,10 +1,13 @@
 """The forms of rows that a sink takes: mappings, sequences, Arrow data. A wrong form is refused whole."""
 
 from datetime import UTC, datetime, tzinfo
+from typing import NamedTuple
 
 import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
+from pyspark.sql import Row
 from sink_support import LINGER, everything, tickers
 from unit_support import accepted, new_sink, new_stream, row, us, when
 
@@ -40,7 +43,7 @@ def test_rows_come_in_every_form(path):
         ({"rowtime": 1_000_000, "ticker": "X"}, "rowtime"),
         ({"rowtime": datetime(1970, 1, 1, tzinfo=UTC), "ticker": "X"}, "1970"),
         ({"rowtime": datetime(1969, 7, 20, tzinfo=UTC), "ticker": "X"}, "1970"),
-        ({"rowtime": datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), "ticker": "X"}, "10000"),
+        ({"rowtime": datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), "ticker": "X"}, "at most 9999-12-31"),
         ({"rowtime": when("10:00"), "ticker": 7}, "ticker"),
     ],
 )
@@ -143,6 +146,34 @@ def test_a_zone_that_knows_no_offset_is_none():
     path = new_stream()
     new_sink(path).sendRow({"rowtime": when("10:00").replace(tzinfo=Nowhere()), "ticker": "X"})
     assert accepted(path) == ["10:00"]
+
+
+class Named(NamedTuple):
+    b: str
+    s: tuple[str, str]
+    rowtime: datetime
+    a: str
+
+
+def test_a_row_that_names_its_fields_is_taken_by_these_names(path):
+    """In the order of its own schema, which need not be that of the stream, its values would be in other columns."""
+    rt.createStream(f"{path}-named", "rowtime TIMESTAMP NOT NULL, a STRING, b STRING, s STRUCT<x: STRING, y: STRING>")
+    pair = Row(y="y", x="x")
+    with rt.openSink(f"{path}-named") as sink:
+        sink.sendRow(Row(rowtime=when("10:00"), b="b", a="a", s=pair))
+        sink.sendRow(Named("b", ("x", "y"), when("10:01"), "a"))
+        sink.sendRows([Row(b="b", a="a", s=pair, rowtime=when("10:02")), Named("b", pair, when("10:03"), "a")])
+        sink.sendRow(Row(when("10:04"), "a", "b", ("x", "y")))
+        with pytest.raises(rt.SchemaMismatchError, match=r"missing \['a'\], unknown \['c'\]"):
+            sink.sendRow(Row(rowtime=when("10:05"), b="b", c="a", s=pair))
+    with rt.openReader(f"{path}-named") as reader:
+        rows = [row for train in reader for row in train.rows.to_pylist()]
+    assert [(row["a"], row["b"], row["s"]) for row in rows] == [("a", "b", {"x": "x", "y": "y"})] * 5
+
+
+def test_a_frame_of_polars_is_told_its_own_way_to_arrow():
+    with pytest.raises(rt.SchemaMismatchError, match=r"not a DataFrame; df\.to_arrow"):
+        new_sink(new_stream()).sendRows(polars.DataFrame({"rowtime": [when("10:00")], "ticker": ["X"]}))
 
 
 def test_a_pandas_frame_is_told_the_way_to_arrow():
