@@ -154,7 +154,7 @@ def _summary(feed: CsvFeed, sent: int, rejected_before: int, now: StreamInfo) ->
     rejected = now.rejected - rejected_before
     notes = [
         f"; {feed.rows - sent} of {feed.rows} had been sent before" if sent < feed.rows else "",
-        f"; {rejected} were rejected" if rejected else "",
+        f"; rejected: {rejected}" if rejected else "",
     ]
     count, bound = len(feed.producers), "none" if now.bound is None else str(now.bound)
     return f"{now.path}: {sent} row(s) sent by {count} producer(s){''.join(notes)}. Bound: {bound}."

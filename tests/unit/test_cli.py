@@ -109,7 +109,7 @@ def test_send(orders: str, tmp_path: Path) -> None:
     assert "0 row(s) sent by 2 producer(s); 2 of 2 had been sent before." in done(*send)
     file.write_text("at,ticker,price\n2006-09-11T14:10:00Z,ORCL,1\n")
     assert "1 late row(s) of producer 'ORCL'" in refused(*send)
-    assert "1 row(s) sent by 1 producer(s); 1 were rejected." in done(*send, "--on-late", "reject")
+    assert "1 row(s) sent by 1 producer(s); rejected: 1." in done(*send, "--on-late", "reject")
     assert [(p.accepted, p.rejected) for p in rt.describeStream(orders).producers] == [(1, 0), (1, 2)]
     file.write_text("at,ticker\n2006-09-13T00:00:00Z,ORCL\n")
     assert "does not fit the stream: missing ['price']. " in refused(*send)
