@@ -97,7 +97,7 @@ class LateReport:
         more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
         return LateRowError(
             f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
-            "open the sink with onLate='reject' to continue without them.",
+            "open the sink with onLate='reject' (`rowtime send --on-late reject`) to continue without them.",
             producer=self._producer,
             rows=sum(rejected.rows.num_rows for rejected in late),
             bound=late[0].bound,

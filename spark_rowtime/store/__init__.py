@@ -305,8 +305,8 @@ def _require_unattached(store: MemoryStore) -> None:
 def _require_free(path: str) -> None:
     if path in STREAMS:
         raise StreamExistsError(
-            f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True) uses the "
-            "stream that is there.",
+            f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True), "
+            "`rowtime create --exist-ok`, uses the stream that is there.",
             path=path,
         )
 

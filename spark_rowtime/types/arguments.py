@@ -124,13 +124,21 @@ def did_you_mean(name: str | None) -> str:
     return f" Did you mean {name!r}?" if name else ""
 
 
+_OTHER_WORDS = {
+    "name": "producer", "startingposition": "start", "startingoffsets": "startingposition", "onlate": "ondisorder",
+    "maxfilespertrigger": "maxrowspertrigger", "maxoffsetspertrigger": "maxrowspertrigger",
+}  # fmt: skip
+"""Names that other calls, or other sources of Spark, have for the same thing. Letters would point to something else."""
+
+
 def unknown_option(name: Any, known: Iterable[str], problem: str) -> UnknownOptionError:
     """The error for an option or a keyword that is not one of ``known``; it names the nearest, in any case of letters.
 
     ``problem`` is a sentence that says whose option it is.
     """
     by_lower = {option.lower(): option for option in known}
-    lower = nearest(str(name).lower(), by_lower)
+    meant = _OTHER_WORDS.get(str(name).lower())
+    lower = meant if meant in by_lower else nearest(str(name).lower(), by_lower)
     near = by_lower[lower] if lower else None
     options = ", ".join(by_lower.values())
     return UnknownOptionError(

@@ -169,6 +169,13 @@ NAMES_AND_PATHS = {
         "'latness'",
         "Did you mean 'lateness'?",
     ),
+    "the name of a sink": Mistake(
+        lambda path: sink(path, name="Berlin"),
+        rt.UnknownOptionError,
+        "openSink has no option",
+        "'name'",
+        "Did you mean 'producer'?",
+    ),
     "linger=None": Mistake(
         lambda path: sink(path, linger=None),
         rt.InvalidOptionError,

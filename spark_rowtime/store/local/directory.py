@@ -193,7 +193,11 @@ def _what(place: Path) -> str:
 
 
 def _used_by_exist_ok(place: Path) -> str:
-    return "; createStream(..., existOk=True) uses the stream that is there" if is_stream(place) else ""
+    return (
+        "; createStream(..., existOk=True), `rowtime create --exist-ok`, uses the stream that is there"
+        if is_stream(place)
+        else ""
+    )
 
 
 def list_local(folder: str) -> list[str]:

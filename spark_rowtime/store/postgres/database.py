@@ -83,8 +83,8 @@ def is_there(cursor: psycopg.Cursor[Any], where: Address, name: str) -> bool:
 
 def _exists(where: Address) -> StreamExistsError:
     return StreamExistsError(
-        f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True) uses the "
-        "stream that is there.",
+        f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True), "
+        "`rowtime create --exist-ok`, uses the stream that is there.",
         path=where.path,
     )
 
