@@ -10,7 +10,7 @@ from spark_rowtime.operators.bucketed import BUCKETS
 from spark_rowtime.operators.build import aggregated
 from spark_rowtime.operators.frames import Cascading, Frame, LastRows, Sliding
 from spark_rowtime.types.arguments import known_keywords, to_count
-from spark_rowtime.types.timestamps import to_interval, to_required_interval
+from spark_rowtime.types.timestamps import to_interval, to_required_interval, to_signed_interval
 
 
 @known_keywords
@@ -117,7 +117,8 @@ def cascadingAggregate(
         window: The length of the windows: an interval such as ``"1 hour"``, or a timedelta, longer than zero.
         aggregates: The name of each result, mapped to (function, column), as for :func:`slidingAggregate`.
         rowtime: The name of the column with the event time.
-        startTime: An interval or a timedelta. The windows start at 1970-01-01T00:00:00Z + ``startTime``, as Spark's do.
+        startTime: An interval or a timedelta, which may be negative. The windows start at 1970-01-01T00:00:00Z +
+            ``startTime``, as Spark's do.
         buckets: The number of parts into which the keys are divided, which limits the number of parallel
             tasks. It belongs to the checkpoint, as the number of shuffle partitions does.
 
@@ -135,9 +136,9 @@ def cascadingAggregate(
         cascadingAggregate(orders, by="product", window="1 hour", aggregates={"soFar": ("sum", "units")})
         ```
     """
-    size, origin = to_required_interval(window, "window"), to_interval(startTime, "startTime")
+    size, origin = to_required_interval(window, "window"), to_signed_interval(startTime, "startTime")
     if not size:
         raise InvalidOptionError(
             f"window must be longer than 0, but is {window!r}.", option="window", value=repr(window)
         )
-    return aggregated(df, by, Cascading(size, origin or 0), aggregates, rowtime, buckets)
+    return aggregated(df, by, Cascading(size, origin), aggregates, rowtime, buckets)

@@ -101,7 +101,7 @@ def to_interval(value: str | timedelta | None, name: str) -> int | None:
 
 def to_required_interval(value: str | timedelta, name: str) -> int:
     """Does the same for an interval that must be given."""
-    micros = value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
+    micros = to_signed_interval(value, name)
     if not 0 <= micros <= LARGEST:
         raise InvalidOptionError(
             f"{name} must not be negative, and not longer than the years 1970 to 9999, but is {value!r}.",
@@ -109,6 +109,11 @@ def to_required_interval(value: str | timedelta, name: str) -> int:
             value=str(value),
         )
     return micros
+
+
+def to_signed_interval(value: str | timedelta, name: str) -> int:
+    """Does the same for an interval that may be negative."""
+    return value // _MICROSECOND if isinstance(value, timedelta) else _parse_interval(value, name)
 
 
 def _parse_interval(text: Any, name: str) -> int:

@@ -1,6 +1,7 @@
 """cascadingAggregate through real streams."""
 
 import random
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def test_c6_a_running_total_resets_on_the_hour(pipe: Pipe) -> None:
 @pytest.mark.long
 def test_equal_to_sql_in_batch_with_a_restart(pipe: Pipe) -> None:
     orders, chance = pipe.create("orders", "product STRING, units INT"), random.Random(42)
-    frame = running_total(pipe.read("orders"), startTime="12 minutes")
+    frame = running_total(pipe.read("orders"), startTime=timedelta(minutes=-48))
     pipe.run(frame)
     with opened(orders, rowsImplyBounds=False) as sink:
         for step in range(4):
@@ -56,3 +57,4 @@ def test_equal_to_sql_in_batch_with_a_restart(pipe: Pipe) -> None:
     batch = pipe.spark.read.format("rowtime").load(orders)
     assert_same_rows(found, pipe.spark.sql(sql, orders=batch))
     assert_same_rows(found, running_total(batch, startTime="12 minutes"))
+    assert_same_rows(found, running_total(batch, startTime="-48 minutes"))
