@@ -226,7 +226,7 @@ def test_tail_shows_up_to_where_bounds_beside_topics_reach(tmp_path: Path) -> No
         bound, *cuts, _ = tailed(path)
         assert "2006-09-11T11:00:00Z" in bound
         assert cuts[1].endswith(
-            "orders 0: 7, 1: 7, 2: 7, 3: 7, 4: 7, 5: 7, 6: 7, 7: 7, 8: 7, 9: 7, 10: 7, 11: 7, and 8 more"
+            "orders 0: 7, 1: 7, 2: 7, 3: 7, 4: 7, 5: 7, 6: 7, 7: 7, 8: 7, 9: 7, 10: 7, 11: 7 and 8 more"
         )
         assert json.loads(tailed(path, "--json")[1]) == {
             "producer": "shop",
