@@ -178,7 +178,8 @@ def require_sensible(path: str, unit: Unit, begin: int, limit: int) -> None:
         raise InvalidOptionError(
             f"{path} has nothing from {show_micros(begin)} to {show_micros(limit)}, which is more than "
             f"{MOST_EMPTY_PERIODS} periods of {unit.name}. If the stream has ended, its producers must say "
-            "so by close(complete=True): then the last period with rows is announced. Otherwise choose longer periods.",
+            "so by close(complete=True): then the last period with rows is announced. Otherwise choose "
+            "longer periods, or announce under another name from a later start on.",
             option="every",
             value=unit.name,
         )

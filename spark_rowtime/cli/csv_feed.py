@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,17 +14,17 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import span
+from spark_rowtime.cli.csv_checkpoint import ALL, MOST_FILES, key, landed, require_free, sent_files
 from spark_rowtime.cli.csv_rows import CsvRows
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamCompleteError
+from spark_rowtime.errors import InvalidOptionError, RowtimeError, SchemaMismatchError, StreamCompleteError
 from spark_rowtime.producer.rowsink import openSink
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
 from spark_rowtime.store.admission import require_admitted
 from spark_rowtime.types.arguments import to_name
-from spark_rowtime.types.json_values import load
 from spark_rowtime.types.schema import rowtime_micros
-from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.short_repr import shell_arguments, some
 from spark_rowtime.types.timestamps import (
     LARGEST,
     LEAST,
@@ -32,11 +32,8 @@ from spark_rowtime.types.timestamps import (
     wall_clock,  # noqa: TID251  (maxAhead counts from it)
 )
 
+LOG = logging.getLogger("spark_rowtime")
 _MOST_PRODUCERS = 1000
-MOST_FILES = 200
-"""How many files a checkpoint remembers as sent."""
-_ALL = sys.maxsize
-"""As many rows of a file as there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +97,31 @@ class CsvFeed:
 
         It calls ``advance`` with the number of rows of each finished batch.
         """
+        sinks = dict[str, StreamSink]()
+        try:
+            return self._send(path, advance, sinks)
+        except RowtimeError:
+            if self._options.producer is not None:
+                self._let_go(path, sorted(sinks))
+            raise
+
+    def _let_go(self, path: str, names: Sequence[str]) -> None:
+        """After an error: lets the producers go if none has rows of the file in the stream; else says who must come."""
+        with open_store(path) as store:
+            known = store.snapshot().producers
+            if not any(landed(known[name].checkpoint, self._identity) for name in names):
+                for name in names:
+                    store.detach(name)
+                return
+        LOG.warning(
+            "%s waits for %s until this send is repeated, or until they are let go, as by: rowtime detach %s",
+            *(path, some([repr(name) for name in names], 3), shell_arguments(path, names[0])),
+        )
+
+    def _send(self, path: str, advance: Callable[[int], object], sinks: dict[str, StreamSink]) -> int:
         with ExitStack() as stack:
-            sinks = {name: stack.enter_context(sink) for name, sink in self._sinks(path)}
+            for name, sink in self._sinks(path):
+                sinks[name] = stack.enter_context(sink)
             if not sinks:
                 return 0
             senders = _Senders(sinks, self._options.producer, self._identity)
@@ -127,7 +147,7 @@ class CsvFeed:
             closed = store.settings.closed
         for name in sorted(self.producers):
             require_admitted(closed, to_name(name, "producer"), path)
-            _require_free(path, name, stored.get(name))
+            require_free(path, name, stored.get(name))
         for name in sorted(self.producers):
             try:
                 sink = openSink(path, producer=name, **self._sink_options)
@@ -236,7 +256,7 @@ class _Senders:
 
     def finish(self, bound: RowtimeBound | None) -> None:
         """Sends the last bound, if any. From now on each producer's checkpoint says that the whole file was sent."""
-        file = _key(self._identity)
+        file = key(self._identity)
         for name, files in self._files.items():
             if file not in files:
                 files[:] = [*files, file][-MOST_FILES:]
@@ -254,7 +274,7 @@ class _Senders:
 
     def _checkpoint(self, name: str) -> str | None:
         """None if the file was sent before: the stored checkpoint may be of another one, of which rows are left."""
-        if self._landed[name] == _ALL:
+        if self._landed[name] == ALL:
             return None
         rows = max(self._passed[name], self._landed[name])
         return json.dumps({**self._identity, "rows": rows, "files": self._files[name]})
@@ -265,61 +285,6 @@ class _Senders:
         by_name = pc.sort_indices(_names(rows, self._producer))
         ordered = rows.take(by_name)
         return _stretches(ordered, _names(ordered, self._producer))
-
-
-def _require_free(path: str, producer: str, checkpoint: str | None) -> None:
-    """Raises InvalidOptionError if the checkpoint is that of another feed, such as an adapter, which would lose it."""
-    try:
-        ours = checkpoint is None or "csv" in load(checkpoint)
-    except (ValueError, TypeError):
-        ours = False
-    if not ours:
-        raise InvalidOptionError(
-            f"Producer {producer!r} of {path} has the checkpoint {short_repr(checkpoint)} of another feed, which could "
-            "not resume after this file was sent. Send the file under names of its own: another column with "
-            "--producer, or --name.",
-            producer=producer,
-            value=short_repr(checkpoint),
-        )
-
-
-def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
-    """Returns how many rows of the file a checkpoint says have landed; None if it says nothing of this file.
-
-    Raises InvalidOptionError if these rows were read in another way. Earlier versions did not note it.
-    """
-    try:
-        stored = load(checkpoint or "{}")
-    except ValueError:
-        return None
-    if _key(identity) in sent_files(checkpoint):
-        return _ALL
-    same = {name: value for name, value in identity.items() if name != "read"}
-    if not isinstance(stored, dict) or {**stored, **same} != stored:
-        return None
-    if stored.get("rows", 0) and stored.get("read", identity["read"]) != identity["read"]:
-        raise InvalidOptionError(
-            f"{stored['rows']} rows of this file are in the stream, read by {stored['read']}; now it would be read by "
-            f"{identity['read']}, by which other rows may be the first ones. Send it with the options of then, or into "
-            "a new stream.",
-            value=str(identity["read"]),
-        )
-    return int(stored.get("rows", 0))
-
-
-def sent_files(checkpoint: str | None) -> list[str]:
-    """Returns the keys of the files that a checkpoint says were sent to their end, the oldest first."""
-    try:
-        files = load(checkpoint or "{}").get("files", [])
-    except (ValueError, AttributeError):
-        return []
-    return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
-
-
-def _key(identity: Mapping[str, Any]) -> str:
-    """A short text that stands for a file, with its columns of rowtimes and of producers."""
-    same = json.dumps([identity[name] for name in ("csv", "rowtime", "producer")])
-    return hashlib.sha256(same.encode()).hexdigest()[:16]
 
 
 def _last_within(batch: pa.RecordBatch, reach: int) -> int | None:

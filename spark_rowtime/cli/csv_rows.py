@@ -356,10 +356,11 @@ class CsvRows:
         more = sorted(set(have) - set(stream.names))
         if missing or more:
             which = [f"missing {missing}"] * bool(missing) + [f"unknown {more}"] * bool(more)
-            kept = [name for name in self.columns or self._header if name not in more]
+            kept = ",".join(name for name in self.columns or self._header if name not in more)
+            advice = "Send a file, and --columns, with all of its columns" if missing else f"Add --columns {kept}"
             raise SchemaMismatchError(
                 f"{self.file} does not fit the stream: {', '.join(which)}. (Rowtime comes from {self.rowtime!r}.) "
-                f"List the columns to send, such as --columns {','.join(kept)}, or send to another stream.",
+                f"{advice}, or send to another stream.",
                 missing=missing,
                 unknown=more,
             )

@@ -29,6 +29,7 @@ from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.until import Limit, Until
 from spark_rowtime.types.arguments import to_choice, to_line, to_text
 from spark_rowtime.types.extras import import_extra
+from spark_rowtime.types.short_repr import short_repr
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -359,12 +360,12 @@ def without_file(path: str) -> str:
         return path
     after = path.removeprefix("file:")
     host, slash, place = after.removeprefix("//").partition("/") if after.startswith("//") else ("", "", after)
-    if host not in ("", "localhost"):
+    if host not in ("", "localhost") or not slash:
         raise InvalidOptionError(
-            f"A file:// URL has three slashes before its path: {path!r} would be on the machine {host!r}.",
+            f"{short_repr(path)} names no folder of this machine: a file:// URL has three slashes before its path.",
             option="path",
         )
-    return unquote(slash + place)
+    return to_text(unquote(slash + place), "path")
 
 
 def _local(path: str) -> str:

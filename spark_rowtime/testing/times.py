@@ -6,6 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from spark_rowtime.types.values import named
+
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?")
 
 
@@ -32,7 +34,7 @@ class Times:
 
     def row(self, row: Any, schema: pa.Schema) -> Any:
         """A row, as for ``sendRow``, whose clock times in TIMESTAMP columns are completed."""
-        times = {field.name for field in schema if pa.types.is_timestamp(field.type)}
+        row, times = named(row), {field.name for field in schema if pa.types.is_timestamp(field.type)}
         if isinstance(row, Mapping):
             return {name: self.of(value) if name in times else value for name, value in row.items()}
         if isinstance(row, tuple | list) and len(row) == len(schema):

@@ -24,6 +24,8 @@ def some(texts: Sequence[str], most: int) -> str:
 
     >>> some(["Berlin", "Köln", "Ulm"], 2)
     'Berlin, Köln and 1 more'
+    >>> some(["Berlin", "Köln"], 2)
+    'Berlin, Köln'
     """
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

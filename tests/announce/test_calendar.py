@@ -142,6 +142,24 @@ def test_the_calendar_ends_with_the_year_9999(every: str, zone: str, merges: boo
     assert calendar(every, zone, merges).holding(END) == span
 
 
+@given(
+    moment=st.datetimes(datetime(9996, 1, 1), datetime(9998, 6, 1), timezones=st.just(UTC)),
+    zone=st.sampled_from(ZONES),
+    every=st.sampled_from(UNITS),
+    merges=st.booleans(),
+)
+def test_the_last_years_are_those_of_python_as_far_as_it_knows_them(
+    moment: datetime, zone: str, every: str, merges: bool
+) -> None:
+    days, micros = calendar(every, zone, merges), to_micros(moment)
+    assert days.holding(micros) == days._period(micros)
+
+
+def test_the_last_day_has_its_name() -> None:
+    assert f"{calendar('1 day', 'UTC').holding(LARGEST).clock:%Y-%m-%d %a}" == "9999-12-31 Fri"
+    assert f"{calendar('1 week', 'UTC').holding(LARGEST).clock:%Y-%m-%d %a}" == "9999-12-27 Mon"
+
+
 @pytest.mark.parametrize(
     "every",
     ["7 h", "36 h", "2 days", "100 ms", "0 s", "90 s x", "2 months", "months", "fortnight", "-1 h", "", None, 5],

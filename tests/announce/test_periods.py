@@ -235,14 +235,38 @@ def test_a_row_in_the_year_9999_is_refused_as_a_bound_there_is(one_train: bool) 
     path = f"memory://{uuid.uuid4()}"
     rt.createStream(path, SCHEMA, maxAhead=None)
     with rt.openSink(path, producer="feed") as sink:
-        for year in (2006, 9999):
-            sink.sendRow((f"{year}-12-31T09:40:00Z", 1))
-            if not one_train:
-                sink.flush()
+        rows = [(f"{year}-12-31T09:40:00Z", 1) for year in (2006, 9999)]
+        for some in [rows] if one_train else [[row] for row in rows]:
+            sink.sendRows(some)
+            sink.flush()
         sink.close(complete=True)
     with pytest.raises(rt.InvalidOptionError, match=r"nothing from 2006-12-31T.* to 9999-12-31T.*, which is more than"):
         hours(path)
     assert len(keys(path, every="1 year", name="years")) == 9999 - 2005
+
+
+def test_trains_that_overlap_out_of_order_leave_no_gap() -> None:
+    path = f"memory://{uuid.uuid4()}"
+    rt.createStream(path, SCHEMA, producers=["a", "b"])
+    with rt.openSink(path, producer="a") as one, rt.openSink(path, producer="b", rowsImplyBounds=False) as other:
+        one.sendRows([(f"{year}-07-01T00:00:00Z", 1) for year in range(2000, 2026)])
+        one.flush()
+        for year in (2024, 1999, 2001):
+            other.sendRow((f"{year}-07-01T00:00:00Z", 2))
+            other.flush()
+        one.sendRowtimeBound("2026-01-01T00:00:00Z")
+        other.sendRowtimeBound("2026-01-01T00:00:00Z")
+    first = next(announcements(path, lambda _: None, "1 minute", None, "earliest", False, "minutes", {}))
+    assert first.key == "1999-07-01T00:00:00"
+
+
+@pytest.mark.parametrize(("bound", "first"), [("2006-09-11T10:00:00Z", "09"), ("2006-09-11T10:30:00Z", "10")])
+def test_latest_begins_with_the_period_that_the_bound_is_within_or_at_the_end_of(bound: str, first: str) -> None:
+    """With ``windowEnds`` a row at the end of an hour belongs to it."""
+    path = stream_with("2006-09-11T08:40:00Z", bound=bound)
+    assert keys(path, name="ends", start="latest", windowEnds=True) == []
+    more(path, bound="2006-09-11T12:00:00.000001Z")
+    assert keys(path, name="ends", windowEnds=True)[0] == f"2006-09-11T{first}:00:00"
 
 
 def test_a_stream_with_rows_all_the_way_may_have_more_periods_than_may_be_empty() -> None:

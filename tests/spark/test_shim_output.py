@@ -162,11 +162,17 @@ def test_an_output_that_has_no_bound_is_told_also_above_an_operator_that_keeps_r
 
 
 def test_an_output_that_gets_its_bound_later_is_not_told_to_have_none(pipe: Pipe, tmp_path) -> None:
-    rows = opened(pipe.create("orders", "k STRING"), "p")
-    built = by_window(pipe.read("orders"), "n").select(F.col("window.end").alias("rowtime"), "k")
-    with logged(pipe.spark) as text, Observed(built, tmp_path) as query:
-        send(rows, ("12:10", "a"))
+    sinks = [opened(pipe.create(name, "k STRING"), "p") for name in ("a", "b")]
+    condition = "l.k = r.k AND r.rowtime BETWEEN l.rowtime AND l.rowtime + INTERVAL 10 MINUTES"
+    joined = pipe.read("a").alias("l").join(pipe.read("b").alias("r"), F.expr(condition)).select("l.rowtime", "l.k")
+    with logged(pipe.spark) as text, Observed(joined, tmp_path) as query:
+        send(sinks[0], ("12:10", "a"))
         query.step()
+        assert query.promised == {}
+        for sink in sinks:
+            send(sink, promise="13:00")
+        query.step()
+        assert query.promised
         assert "carries no bound" not in text()
 
 

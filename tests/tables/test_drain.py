@@ -304,6 +304,22 @@ def test_folders_of_a_drain_that_begins_within_a_period_begin_with_the_next(
     assert ("is within date=2026-01-05/hour=" in caplog.text) == ("T11" not in start)
 
 
+def test_a_drain_that_ends_in_the_period_in_which_it_began_leaves_the_rest_of_it_out_later(lake: Lake) -> None:
+    rt.createStream(lake.stream, SCHEMA)
+    sink = rt.openSink(lake.stream, producer="feed")
+    for times in (["10:00", "10:15", "10:30"], ["10:45", "11:15", "12:00"]):
+        for time in times:
+            sink.sendRow((f"2026-01-05T{time}:00Z", int(time.replace(":", ""))))
+        sink.flush()
+        with (
+            rt.openReader(lake.stream, start="2026-01-05T10:20:00Z") as reader,
+            rt.openTableSink(lake.target("parquet"), reader.schema) as to,
+        ):
+            reader.drainTo(to)
+    sink.close()
+    assert lake.numbers("parquet") == [1115]
+
+
 def test_the_last_day_of_the_calendar_is_a_folder_like_others(lake: Lake) -> None:
     """The bound went to where it stood within the day, and the rows before it were lost."""
     rt.createStream(lake.stream, SCHEMA, maxAhead=None)

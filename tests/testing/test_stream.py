@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from spark_rowtime.testing import RowtimeTestStream
@@ -25,7 +25,7 @@ def test_steps_and_expectations_of_a_pipeline(rowtime_test: Make) -> None:
     test.expectNothing()
     test.bound("10:00").expectRows(("10:00", "Berlin", 7)).expectBound("10:00", strict=True)
     test.late(("9:59:59.999999", "Berlin", 9)).restart()
-    test.bound("11:00").expectRows(("11:00", "Oslo", 1)).expectSameAsBatch()
+    test.bound("11:00").expectRows(Row(units=1, shop="Oslo", rowtime="11:00")).expectSameAsBatch()
 
 
 def test_a_failure_shows_rows_inputs_and_whom_they_wait_for(rowtime_test: Make) -> None:

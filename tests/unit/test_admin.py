@@ -304,8 +304,11 @@ def test_paths_of_other_forms(tmp_path: Path) -> None:
     rt.copyStream(place, f"file://{place}-copy")  # type: ignore[arg-type]
     rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
     assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
-    with pytest.raises(rt.InvalidOptionError, match="has three slashes before its path"):
-        rt.createStream("file://lake/orders", SCHEMA)
+    for url in ("file://lake/orders", "file://", "file://localhost"):
+        with pytest.raises(rt.InvalidOptionError, match="has three slashes before its path"):
+            rt.createStream(url, SCHEMA)
+    with pytest.raises(rt.InvalidOptionError, match="without NUL"):
+        rt.describeStream("file:///a%00b")
     rt.deleteStream(place)  # type: ignore[arg-type]
     with pytest.raises(rt.InvalidOptionError, match="There is no store for paths that begin with"):
         rt.copyStream(f"file://{tmp_path}/other", "s3://bucket/orders")

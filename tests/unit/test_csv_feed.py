@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions, sent_files
+from spark_rowtime.cli.csv_checkpoint import sent_files
+from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.sorted_runs import SortedRuns
 from spark_rowtime.store import open_store
@@ -206,10 +207,15 @@ def test_files_that_were_sent_are_not_sent_again_whatever_was_sent_since(
 
 def test_the_files_that_a_checkpoint_remembers_are_limited(stream: str, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("spark_rowtime.cli.csv_feed.MOST_FILES", 2)
-    for n in range(4):
-        Feed(write(tmp_path, HEADER + f"2025-05-06T1{n}:00Z,ak,{n}\n"), stream).send()
+    files = [tmp_path / f"{n}.csv" for n in range(4)]
+    for n, file in enumerate(files):
+        file.write_text(HEADER + f"2025-05-06T1{n}:00Z,ak,{n}\n")
+        Feed(file, stream).send()
     with open_store(stream) as store:
         assert len(sent_files(store.producer("the file").checkpoint)) == 2
+    assert [Feed(file, stream).send() for file in files[2:]] == [0, 0], "the newest are remembered"
+    with pytest.raises(rt.LateRowError):
+        Feed(files[0], stream).send()
     assert sent_files('{"files": 7}') == sent_files("[]") == sent_files(None) == []
 
 
@@ -223,6 +229,36 @@ def test_producers_of_a_send_that_was_cut_off_are_waited_for(tmp_path: Path, str
     with pytest.raises(RuntimeError):
         Feed(write(tmp_path, text), stream, producer="net").send(fail)
     assert [known.lease for known in rt.describeStream(stream).producers] == [None, None]
+    with pytest.raises(RuntimeError):
+        Feed(write(tmp_path, text), f"{stream}-one").send(fail)
+    (alone,) = rt.describeStream(f"{stream}-one").producers
+    assert alone.lease is not None, "no other producer of this send can lose rows by its end"
+
+
+def test_producers_of_a_send_that_fails_at_once_are_let_go(tmp_path: Path, stream: str) -> None:
+    """A repetition would fail in the same way, and the stream wait for ever."""
+    Feed(write(tmp_path, HEADER + "2025-05-06T11:00Z,a,1\n2025-05-06T11:00Z,b,2\n"), stream, producer="net").send()
+    with pytest.raises(rt.LateRowError):
+        Feed(write(tmp_path, HEADER + "2025-05-06T09:00Z,c,1\n2025-05-06T12:00Z,d,1\n"), stream, producer="net").send()
+    assert rt.describeStream(stream).holder is None
+
+
+def test_producers_of_a_send_that_fails_midway_are_waited_for_and_named(
+    tmp_path: Path, stream: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = "".join(f"2025-05-06T1{n}:00Z,{'ab'[n % 2]},{n}\n" for n in range(9))
+    with pytest.raises(rt.LateRowError):
+        Feed(write(tmp_path, HEADER + lines + "2999-05-06T10:00Z,b,9\n"), stream, producer="net").send()
+    assert rt.describeStream(stream).holder == "a"
+    said = "waits for 'a', 'b' until this send is repeated, or until they are let go, as by: rowtime detach"
+    assert f"{said} {stream} a" in caplog.text
+
+
+def test_a_file_is_another_one_under_another_column(tmp_path: Path, stream: str) -> None:
+    file = write(tmp_path, "time,at,net\n2025-05-06T10:00Z,2025-05-07T10:00Z,ak\n")
+    for column in ("time", "at"):
+        feed = Feed(file, stream, rowtime=column)
+        assert (feed.send(), feed.send()) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +389,7 @@ def test_a_stream_that_is_there_decides_the_types(tmp_path: Path, stream: str) -
     with pytest.raises(rt.SchemaMismatchError, match=r"stream: missing \['time'\]\. .*Rowtime comes from"):
         _ = CsvRows(file, "time", ["mag"], stream=schema).schema
     narrow = schema.remove(schema.get_field_index("time"))
-    with pytest.raises(rt.SchemaMismatchError, match=r"unknown \['time'\]\. .*from 'time'.*such as --columns mag,"):
+    with pytest.raises(rt.SchemaMismatchError, match=r"unknown \['time'\]\. .*from 'time'.* Add --columns mag,"):
         _ = CsvRows(file, "time", stream=narrow).schema
     assert CsvRows(file, "time", ["mag"], stream=narrow).schema == narrow
 
@@ -528,6 +564,10 @@ def test_rows_that_are_read_in_another_way_are_not_those_that_are_there(
         feed(**change).send()
     assert feed().send() == 4
     assert table(stream).column("n").to_pylist() == [*range(1, 9)]
+    bound = rt.describeStream(stream).bound
+    with pytest.raises(rt.InvalidOptionError, match="All rows of this file are in the stream, read with other options"):
+        feed(**change).send()
+    assert (feed().send(), rt.describeStream(stream).bound) == (0, bound)
 
 
 @pytest.mark.parametrize("interval", [None, HOUR])

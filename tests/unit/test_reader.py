@@ -580,3 +580,15 @@ def test_a_polling_reader_logs_the_end_of_a_lease(path):
         train = reader.read()
         assert train is not None
         assert train.bound == rt.RowtimeBound(when("11:00"))
+
+
+def test_a_named_reader_that_begins_before_its_registered_position_registers_that(path):
+    """Else ``gc`` removes what it has not read yet."""
+    sink = new_sink(path)
+    sink.sendRows(rows("10:00", "10:01"))
+    sink.flush()
+    registered = []
+    for start in ("latest", "earliest"):
+        with rt.openReader(path, order="arrival", name="late", start=start), open_store(path) as store:
+            registered.append(store.snapshot().position_of("late").seq)
+    assert registered[1] < registered[0]

@@ -37,7 +37,7 @@ class ParquetSink(GatheringSink):
     A period's file appears when the bound has passed the period's end. The bound and the position that are kept are
     those of the last complete period, so rows of the current one are read again after a restart.
 
-    Law (*whole*): a drain that begins within a period, since it has a ``start`` or rows were removed from the stream,
+    Law (*whole*): a drain by ``drainTo`` that begins within a period, because of ``start`` or since rows were removed,
     leaves out what is left of that period, and begins with the next one.
 
     Law (*once*): a period's rows are a function of the stream, and its file has one name; so where a process dies
