@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.operators.columns import twice
 from spark_rowtime.operators.ranges import HOLISTIC, Array, combined, differences, whole_sums
 from spark_rowtime.operators.sorted_rows import Index, Ranges
 from spark_rowtime.types.short_repr import short_repr
@@ -94,6 +95,8 @@ def aggregates(asked: Mapping[str, tuple[str, str]], schema: StructType) -> list
         )
     if not asked:
         raise InvalidOptionError("aggregates is empty. Give for example {'avgUnits': ('avg', 'units')}.")
+    if (name := twice(asked, schema.names)) is not None:
+        raise InvalidOptionError(f"aggregates: there is already a column {name!r}. Give the result another name.")
     return [_aggregate(name, what, schema) for name, what in asked.items()]
 
 
@@ -105,8 +108,6 @@ def _is_one(asked: tuple[Any, Any]) -> bool:
 
 
 def _aggregate(name: str, what: tuple[str, str], schema: StructType) -> Aggregate:
-    if name in schema.names:
-        raise InvalidOptionError(f"aggregates: there is already a column {name!r}. Give the result another name.")
     function, column = what
     if function not in FUNCTIONS:
         raise InvalidOptionError(

@@ -1,6 +1,6 @@
 """The columns of the operators' DataFrames, what is required of them, and their metadata, which the extension reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from types import MappingProxyType
 from typing import Any
@@ -131,6 +131,16 @@ def check_columns(schema: StructType, by: list[str], rowtime: str, reserved: str
         raise SchemaMismatchError(f"A column has the reserved name {reserved!r}. Rename it.", column=reserved)
     for name in by:
         _check_key(name, schema[name].dataType)
+
+
+def twice(names: Iterable[str], others: Iterable[str]) -> str | None:
+    """The first of ``names`` that occurs again in them, or in ``others``, in any case of letters; None if none does."""
+    taken = {name.lower() for name in others}
+    for name in names:
+        if name.lower() in taken:
+            return name
+        taken.add(name.lower())
+    return None
 
 
 def _check_key(name: str, kind: DataType) -> None:

@@ -18,6 +18,7 @@ from spark_rowtime.operators.columns import (
     keys_of,
     quoted,
     sequence_of,
+    twice,
     unpacked_fields,
 )
 from spark_rowtime.operators.match_conditions import condition, result_type
@@ -185,9 +186,8 @@ class _Asked:
     def _named(self, measures: Mapping[str, str]) -> Mapping[str, str]:
         if not measures:
             raise InvalidOptionError("measures is empty. Give for example {'rows': 'COUNT(*)'}.", option="measures")
-        for name in measures:
-            if name in self._given:
-                raise SchemaMismatchError(f"measures: the result has a column {name!r} already. Rename the measure.")
+        if (name := twice(measures, self._given)) is not None:
+            raise SchemaMismatchError(f"measures: the result has a column {name!r} already. Rename the measure.")
         return measures
 
     def _measure(self, text: str) -> str:

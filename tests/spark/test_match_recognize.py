@@ -285,5 +285,6 @@ def test_arguments_that_cannot_be_are_refused(spark: SparkSession) -> None:
     ):
         with pytest.raises(rt.InvalidOptionError, match=why):
             matchRecognize(rows, **{"partitionBy": "symbol", **good, **wrong})
-    with pytest.raises(rt.SchemaMismatchError, match="'symbol' already"):
-        matchRecognize(rows, "symbol", **{**good, "measures": {"symbol": "1"}})
+    for measures, name in (({"symbol": "1"}, "symbol"), ({"Symbol": "1"}, "Symbol"), ({"n": "1", "N": "1"}, "N")):
+        with pytest.raises(rt.SchemaMismatchError, match=f"'{name}' already"):
+            matchRecognize(rows, "symbol", **{**good, "measures": measures})

@@ -173,6 +173,8 @@ def test_a_sum_that_does_not_fit_is_an_error() -> None:
     [
         ({}, "is empty"),
         ({"n": ("sum", "x")}, "already a column 'n'"),
+        ({"N": ("sum", "x")}, "already a column 'N'"),
+        ({"a": ("sum", "x"), "A": ("max", "x")}, "already a column 'A'"),
         ({"m": ("mode", "x")}, "not one of count"),
         ({"m": ("median", "rowtime")}, "timestamp"),
         ({"m": ("sum", "units")}, "over 'units'"),
