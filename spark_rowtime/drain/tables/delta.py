@@ -10,6 +10,7 @@ from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.drain.tables.delta_log import DeltaLog, in_sight
 from spark_rowtime.drain.tables.loading import loading, unavailable
 from spark_rowtime.drain.tables.outcome import settled
+from spark_rowtime.drain.tables.partitions import require_exact, require_texts
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
 from spark_rowtime.errors import DataLostError, ProducerFencedError, SchemaMismatchError, StoreUnavailableError
 from spark_rowtime.types.extras import import_extra
@@ -43,8 +44,8 @@ class DeltaTable(Table):
         self._in_sight: DeltaCommit | None = None
         """The last commit by spark-rowtime."""
         self.properties = self._last()
-        if schema is not None:
-            require_same(target, schema, self.schema)
+        self._columns = schema
+        self._require_same()
 
     @property
     def id(self) -> str:
@@ -66,6 +67,12 @@ class DeltaTable(Table):
     def schema(self) -> pa.Schema:
         """The table's columns."""
         return pa.schema(self._table.schema().to_arrow())
+
+    def _require_same(self) -> None:
+        """Raises SchemaMismatchError unless the table takes the rows, and keeps them exactly."""
+        if self._columns is not None:
+            require_same(self.target, self._columns, self.schema)
+            require_exact(self.target, self.schema, self._table.metadata().partition_columns)
 
     def lastBatch(self, query: str) -> int | None:
         """The last batch that a query has committed, also where the table was set back; None if there is none."""
@@ -103,6 +110,7 @@ class DeltaTable(Table):
         library, table = self._library, self._opened()
         if table.metadata().id != self._id or table.version() != self._table.version():
             return False
+        require_texts(self.target, rows, table.metadata().partition_columns)
         transaction = library.Transaction(_DRAIN, self._commits(table) + 1)
         if QUERY in properties:
             transaction = library.Transaction(_application(properties[QUERY]), int(properties[BATCH]))
@@ -116,8 +124,14 @@ class DeltaTable(Table):
                 refused=library.exceptions.CommitFailedError,
                 lost=(library.exceptions.DeltaError, OSError, StoreUnavailableError),
             )
-        except library.exceptions.CommitFailedError:
-            return False
+        except library.exceptions.CommitFailedError as error:
+            if self._opened().version() > self._table.version():
+                return False
+            raise unavailable(self.target, error) from error  # the library cannot write tables of this kind
+        except StoreUnavailableError:
+            self._table = self._opened()
+            self._require_same()  # what no repetition mends is said so
+            raise
         return True
 
     def _written(self, table: Any, rows: pa.Table, commit: Any) -> Any:

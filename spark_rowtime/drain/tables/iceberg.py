@@ -11,8 +11,9 @@ from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remov
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
 from spark_rowtime.drain.tables.loading import loading, opened_catalog, unavailable
 from spark_rowtime.drain.tables.outcome import settled
+from spark_rowtime.drain.tables.partitions import require_writable
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
-from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, SchemaMismatchError
+from spark_rowtime.errors import InvalidOptionError, ProcessForkedError, RowtimeError, SchemaMismatchError
 from spark_rowtime.store.forks import no_fork, was_interrupted
 from spark_rowtime.types.extras import import_extra
 
@@ -48,9 +49,8 @@ class IcebergTable(Table):
             self._catalog = self._opened(name)
             with loading(target):
                 self._table = self._loaded(schema, missing)
+        self._columns = schema
         self.properties = self._reload()
-        if schema is not None:
-            require_same(target, schema, self.schema, wanted=_widened(schema))
 
     @property
     def id(self) -> str | None:
@@ -131,7 +131,9 @@ class IcebergTable(Table):
                     ExpireSnapshots(transaction).by_ids([old.snapshot_id for old in expired]).commit()
         except self._errors.CommitFailedException:
             return False
-        except OSError as error:
+        except RowtimeError:
+            raise
+        except Exception as error:  # PyIceberg has errors of many classes for what it cannot write
             raise unavailable(self.target, error) from error
         remove_files([old for old in expired if table.snapshot_by_id(old.snapshot_id) is None], before, table)
         if str(table.metadata.current_snapshot_id) != snapshot:
@@ -143,6 +145,9 @@ class IcebergTable(Table):
             with no_fork(self._kept):
                 self._table = self._catalog.load_table(self._name)
             found, self._snapshot = in_sight(self.target, self._table)
+        if self._columns is not None:
+            require_same(self.target, self._columns, self.schema, wanted=_widened(self._columns))
+            require_writable(self.target, self._table)
         return found
 
 
@@ -205,6 +210,7 @@ class AskingCatalog:
 
         Snapshots stay to which others have given a branch or a tag by now, while the rows were written.
         """
+        requirements = (*requirements, *_same_columns(table.metadata))
         snapshot, updates = _added(updates), self._with_names_kept(table.name(), updates)
         return settled(
             self._target,
@@ -229,6 +235,16 @@ class AskingCatalog:
         if snapshot is None or now.metadata.snapshot_by_id(snapshot) is None:
             return None
         return CommitTableResponse(**{"metadata": now.metadata, "metadata-location": now.metadata_location})
+
+
+def _same_columns(metadata: Any) -> tuple[Any, ...]:
+    """Without these requirements, rows that were written by the ids of older columns would be NULL in new ones."""
+    from pyiceberg.table.update import AssertCurrentSchemaId, AssertDefaultSpecId  # noqa: PLC0415  (an extra)
+
+    return (
+        AssertCurrentSchemaId(**{"current-schema-id": metadata.current_schema_id}),
+        AssertDefaultSpecId(**{"default-spec-id": metadata.default_spec_id}),
+    )
 
 
 def _without(update: Any, named: set[int]) -> Any:
