@@ -1,5 +1,6 @@
 """A Delta Lake table, through the library ``deltalake``."""
 
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -129,7 +130,8 @@ class DeltaTable(Table):
                 return False
             raise unavailable(self.target, error) from error  # the library cannot write tables of this kind
         except StoreUnavailableError:
-            self._table = self._opened()
+            with suppress(StoreUnavailableError, OSError):
+                self._table = self._opened()
             self._require_same()  # what no repetition mends is said so
             raise
         return True
