@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -21,7 +22,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.output import as_json, echo_json, say, table, text_width
 from spark_rowtime.producer.departure import closeProducer, detachProducer
-from spark_rowtime.store import check_store
+from spark_rowtime.store import check_store, in_database
 from spark_rowtime.stream_description import describeStream
 from spark_rowtime.stream_info import StreamInfo
 from spark_rowtime.types.json_values import dump
@@ -108,8 +109,13 @@ def _facts(stream: ListedStream) -> dict[str, Any]:
     }
 
 
+def _name_in_list(path: str) -> str:
+    """The folder's name; the whole name in a database, where it may have slashes."""
+    return urlsplit(path).path.split("/", 2)[-1] if in_database(path) else Path(path).name
+
+
 def _row(stream: ListedStream) -> tuple[str, ...]:
-    info, name = stream.info, Path(stream.path).name
+    info, name = stream.info, _name_in_list(stream.path)
     if info is None:
         return name, "", "", "", str(stream.error)
     return name, str(info.rows), str(info.rejected), show_bound(info.bound), info.holder or "nobody"

@@ -101,8 +101,7 @@ class CsvFeed:
         try:
             return self._send(path, advance, sinks)
         except RowtimeError:
-            if self._options.producer is not None:
-                self._let_go(path, sorted(sinks))
+            self._let_go(path, sorted(sinks))
             raise
 
     def _let_go(self, path: str, names: Sequence[str]) -> None:
@@ -113,6 +112,10 @@ class CsvFeed:
                 for name in names:
                     store.detach(name)
                 return
+        if self._options.producer is not None:  # they have no lease
+            self._tell_of_waiting(path, names)
+
+    def _tell_of_waiting(self, path: str, names: Sequence[str]) -> None:
         LOG.warning(
             "%s waits for %s until this send is repeated, or until they are let go, as by: rowtime detach %s",
             *(path, some([repr(name) for name in names], 3), shell_arguments(path, names[0])),

@@ -39,7 +39,7 @@ class Chain:
         """The links up to the stream. ``needs``: the time that it must reach; None: any."""
         self._visited.add(stream.stream)
         stream = stream if self._reach.shows_values else stream.without_values()
-        finding = finding_of(stream, END if needs is None else needs, self._silent_after)
+        finding = stream.told(finding_of(stream, END if needs is None else needs, self._silent_after))
         who = stream.holders[0] if stream.holders else finding.about if finding else None
         steps = self._before(stream, who, needs, finding)
         before = steps[-1].floor if steps else None
@@ -96,7 +96,7 @@ class Chain:
         )
 
     def _through(self, query: QueryState, needs: int | None, moved: int | None) -> list[Step]:
-        finding = finding_of_query(query)
+        finding = query.stream.told(finding_of_query(query))
         known = query.stream.stream in self._visited
         steps = [] if known else self.of_stream(query.stream, None if needs is None else query.source_needs)
         below = query.floor is None or query.floor < query.needs

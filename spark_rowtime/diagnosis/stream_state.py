@@ -6,6 +6,7 @@ from typing import Self
 
 from spark_rowtime.bounds.clock import COUNTING, Status
 from spark_rowtime.bounds.key_order import declares_keys, weakest_known
+from spark_rowtime.diagnosis.causes import Finding
 from spark_rowtime.store import open_store
 from spark_rowtime.store.query_status import QueryStatus
 from spark_rowtime.store.record import LastSeen, ProducerInfo
@@ -34,6 +35,8 @@ class StreamState:
     """By role and name."""
     weakest_keys: dict[str, list[tuple[object, int]]]
     """The weakest values of each holder that has ``inOrderPer``, at most two; none of a snapshot that is not full."""
+    restarted: bool = False
+    """Whether nothing was committed since a restart, so that it is not known what still runs."""
 
     @classmethod
     def at(cls, path: str, *, full: bool = False) -> Self:
@@ -61,7 +64,18 @@ class StreamState:
             snapshot.head.seq,
             {(status.role, status.name): status for status in snapshot.statuses},
             {name: _weakest(snapshot, infos[name]) for name in holders if declares_keys(infos[name].declaration)},
+            snapshot.restarted,
         )
+
+    def told(self, finding: Finding | None) -> Finding | None:
+        """The finding, with what is not known after a restart."""
+        if finding is None or not self.restarted:
+            return finding
+        note = (
+            f"{finding.note} The machine or the database of {self.path} was restarted, and nothing was committed "
+            "since: whether what ran before runs now is not known."
+        )
+        return replace(finding, note=note)
 
     def without_values(self) -> Self:
         """The same for who must not learn values of rows."""

@@ -96,9 +96,8 @@ def _named(request: Request, paths: list[str]) -> str:
         return named
     if named is None and len(paths) == 1:
         return paths[0]
-    raise StreamNotFoundError(
-        f"{named!r} is not served here. Name one of /api/streams, as ?stream=PATH.", path=str(named)
-    )
+    what = "Several streams or tables are served" if named is None else f"{named!r} is not served here"
+    raise StreamNotFoundError(f"{what}. Name one of /api/streams, as ?stream=PATH.", path=str(named))
 
 
 def _json(value: Any, status: int = 200) -> Response:

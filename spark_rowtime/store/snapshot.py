@@ -107,6 +107,8 @@ class Snapshot:
     A full snapshot alone has the rest. ``moved``: how many microseconds of uptime ago the stream's bound became what it
     is; None if there is none, or if ``gc`` may have removed the event that raised it. ``keys`` are those of each
     producer that has any, see ``Store.keys``; ``cuts`` the last of each producer, see ``Store.last_cuts``.
+    ``restarted``: the machine, or the database, was restarted, and nothing was committed since. Until then ``uptime``
+    stays, so nobody's lease ends, and when somebody was seen is not known.
     ``open_transactions``: what is known of transactions that keep a database from freeing space, each as a text.
     """
 
@@ -131,6 +133,7 @@ class Snapshot:
     cuts: Mapping[str, Sequence[LoggedCut]] = field(default_factory=dict)
     open_transactions: tuple[str, ...] = ()
     forgotten_epoch: int = 0
+    restarted: bool = False
 
     @cached_property
     def due(self) -> list[Event]:

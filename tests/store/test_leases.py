@@ -8,6 +8,8 @@ import pytest
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.disorder import declared
+from spark_rowtime.diagnosis.causes import Cause, Finding
+from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.producer.timer import Timer
@@ -82,6 +84,24 @@ def test_a_lease_is_not_counted_while_the_machine_is_off(new_stream: NewStream) 
     again.keep("reader", place(4))
     machine.passes(22)
     assert again.expire()
+
+
+def test_after_a_restart_it_is_not_said_that_what_ran_before_runs(new_stream: NewStream) -> None:
+    """Until somebody commits, the uptime stands still, and all seem to have been seen just now."""
+    open_stream, machine = new_stream(), Machine()
+    store = machine.opened(open_stream)
+    if type(store).__name__ not in ("LocalStore", "PostgresStore"):
+        return  # it ends with its process
+    quiet_and_other(store)
+    found = Finding(Cause.PRODUCER_BEHIND, "quiet", "It sends.", "Wait.")
+    assert StreamState.of(store.snapshot()).told(found) == found
+    machine.boot, machine.running = "second start", 5 * SECOND
+    again = machine.opened(open_stream)
+    told = StreamState.of(again.snapshot(full=True)).told(found)
+    assert told is not None
+    assert "was restarted, and nothing was committed since: whether what ran before runs now is not known." in told.note
+    again.expire()
+    assert StreamState.of(again.snapshot()).told(found) == found
 
 
 def test_a_lease_that_ended_is_taken_up_again(new_stream: NewStream) -> None:

@@ -57,8 +57,8 @@ class _Exported(History):
     def __init__(self, path: str, copy: Path, catalog: Catalog) -> None:
         self._catalog, log = catalog, Log(catalog)
         log.catch_up()
-        uptime = Uptime(catalog, machine_reading, lambda: 0).look()
-        found = snapshot.read(path, catalog, log, uptime, 0, full=True)  # no copy takes over the wall clock
+        clock = Uptime(catalog, machine_reading, lambda: 0)
+        found = snapshot.read(path, catalog, log, clock, 0, full=True)  # no copy takes over the wall clock
         (stream, _), former = list(found.ancestors.items())[-1], dict(found.ancestors)
         del former[stream]
         self.snapshot = replace(found, stream=stream, ancestors=former)

@@ -8,11 +8,13 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.raised import moved
 from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.snapshot import Snapshot
 
 
-def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full: bool) -> Snapshot:
+def read(path: str, catalog: Catalog, log: Log, clock: Uptime, wall: int, *, full: bool) -> Snapshot:
     """See ``Store.snapshot``. Call it in a transaction."""
+    uptime = clock.look()
     stream, schema, settings = catalog.meta()
     totals, records = producers.totals(catalog), producers.everyone(catalog)
     brief = Snapshot(
@@ -33,6 +35,7 @@ def read(path: str, catalog: Catalog, log: Log, uptime: int, wall: int, *, full:
         tuple(readers.known(catalog, uptime)),
         tuple(statuses.known(catalog, uptime)),
         forgotten_epoch=totals.forgotten_epoch,
+        restarted=clock.rebooted(),
     )
     return _filled(catalog, brief) if full else brief
 

@@ -355,7 +355,7 @@ class LocalStore(LedgerStore):
     def snapshot(self, *, full: bool = False) -> Snapshot:
         wall = self.now()
         with self._transaction("DEFERRED"):
-            return snapshot.read(self.path, self._catalog, self._log, self._uptime.look(), wall, full=full)
+            return snapshot.read(self.path, self._catalog, self._log, self._uptime, wall, full=full)
 
     def summary(self) -> Summary:
         with self._transaction("DEFERRED"):

@@ -329,6 +329,16 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
     return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
 
 
+_REFUSED = {
+    "password authentication failed|no password supplied|no pg_hba.conf entry|Peer authentication failed": (
+        "Check the user, and the password in PGPASSWORD or ~/.pgpass."
+    ),
+    "permission denied for database": "Grant the user CONNECT on the database.",
+    "does not support SSL|SSL error|certificate": "Check sslmode in the path or PGSSLMODE, and the server's ssl.",
+}
+"""What to do about a connection that a server refuses, whenever it is asked, by what its error says."""
+
+
 def _advice(what: str) -> str:
     """What to do. A connection that fails may be one to another place than is meant."""
     form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
@@ -340,6 +350,9 @@ def _advice(what: str) -> str:
             "password_encryption = 'scram-sha-256', or, if you trust the server and the network, say require_auth=md5 "
             "or require_auth=password in the path, or PGREQUIREAUTH in the environment."
         )
+    for said, advice in _REFUSED.items():
+        if re.search(said, what):
+            return f"{advice} The user is that {form}; without one, that of the operating system."
     where = f"If the server runs, check host and port {form}. " if "Connection refused" in what else ""
     return (
         f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "

@@ -50,7 +50,8 @@ class Reader:
         if not ends:
             raise gone(self._store.path)
         head, at = log_state.loaded(ends[0])
-        now, (schema, settings) = self._moment(head, at).uptime, about[0]
+        moment, (schema, settings) = self._moment(head, at), about[0]
+        now = moment.uptime
         brief = Snapshot(
             self._store.path,
             self._store.stream,
@@ -69,6 +70,7 @@ class Reader:
             tuple(registrations.opened(readers, now)),
             tuple(ReportedStatus(role, name, content, max(now - seen, 0)) for role, name, content, seen in told),
             forgotten_epoch=head.forgotten_epoch,
+            restarted=head.boot not in (None, moment.boot),
         )
         return self._filled(connection, brief, has_cuts=bool(has_cuts)) if full else brief
 
