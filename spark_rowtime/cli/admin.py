@@ -86,7 +86,7 @@ def list_streams(folder: str, as_json: bool) -> None:
             say(dump(_facts(stream)))
     elif found:
         head = ("stream", "rows", "rejected", "bound", "clock held by")
-        for lines in table(head, [_row(stream) for stream in found], text_width()):
+        for lines in table(head, [_row(folder, stream) for stream in found], text_width()):
             for line in lines:
                 say(line)
 
@@ -109,13 +109,16 @@ def _facts(stream: ListedStream) -> dict[str, Any]:
     }
 
 
-def _name_in_list(path: str) -> str:
-    """The folder's name; the whole name in a database, where it may have slashes."""
-    return urlsplit(path).path.split("/", 2)[-1] if in_database(path) else Path(path).name
+def _name_in(folder: str, path: str) -> str:
+    """The name of a stream in a folder; in a database it may have slashes."""
+    if not in_database(path):
+        return Path(path).name
+    name, above = (urlsplit(place).path.split("/", 2)[2:] for place in (path, folder))
+    return name[0].removeprefix(f"{above[0].rstrip('/')}/" if above else "")
 
 
-def _row(stream: ListedStream) -> tuple[str, ...]:
-    info, name = stream.info, _name_in_list(stream.path)
+def _row(folder: str, stream: ListedStream) -> tuple[str, ...]:
+    info, name = stream.info, _name_in(folder, stream.path)
     if info is None:
         return name, "", "", "", str(stream.error)
     return name, str(info.rows), str(info.rejected), show_bound(info.bound), info.holder or "nobody"

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from spark_rowtime.store import check_store, open_store
 from tests.postgresserver import PostgresServer, programs
 from tests.store.roles import SCHEMA, give, make_database
@@ -147,6 +149,8 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(
         with pytest.raises(rt.StoreUnavailableError, match="password authentication failed") as caught:
             rt.createStream(path, SCHEMA)
         assert "wrong-pass" not in f"{caught.value}{caught.value.values}"
+        assert "Check the user, and the password in PGPASSWORD or ~/.pgpass." in str(caught.value)
+        assert "Call again" not in str(caught.value)
         monkeypatch.setenv("PGPASSWORD", "s3cret-pass")
         rt.createStream(path, SCHEMA)
         monkeypatch.delenv("PGPASSWORD")
@@ -157,6 +161,8 @@ def test_a_password_comes_from_the_environment_or_a_file_and_is_shown_nowhere(
         with rt.openSink(path, producer="shop") as sink, rt.openReader(path) as reader:
             send(sink, ("10:00", 1))
             listed = rt.listStreams(postgres.url("secretive/"))
+            for folder, name in ((postgres.url(""), "secretive/orders"), (postgres.url("secretive/"), "orders")):
+                assert f"\n{name} " in CliRunner().invoke(main, ["list", folder]).output
             shown = f"{sink!r} {reader!r} {reader.position} {rt.describeStream(path)} {listed}"
         assert "s3cret" not in shown
 
