@@ -358,14 +358,16 @@ def without_file(path: str) -> str:
     """
     if not path.startswith("file:/"):
         return path
-    after = path.removeprefix("file:")
-    host, slash, place = after.removeprefix("//").partition("/") if after.startswith("//") else ("", "", after)
-    if host not in ("", "localhost") or not slash:
+    place = path.removeprefix("file:")
+    if place.startswith("//"):
+        host, slash, rest = place[2:].partition("/")
+        place = slash + rest if host in ("", "localhost") else ""
+    if not place:
         raise InvalidOptionError(
             f"{short_repr(path)} names no folder of this machine: a file:// URL has three slashes before its path.",
             option="path",
         )
-    return to_text(unquote(slash + place), "path")
+    return to_text(unquote(place), "path")
 
 
 def _local(path: str) -> str:
