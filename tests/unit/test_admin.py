@@ -304,6 +304,8 @@ def test_paths_of_other_forms(tmp_path: Path) -> None:
     rt.copyStream(place, f"file://{place}-copy")  # type: ignore[arg-type]
     rt.renameStream(f"file://{place}-copy", place.with_name("other"))  # type: ignore[arg-type]
     assert [Path(stream.path).name for stream in rt.listStreams(tmp_path)] == ["grüße & co", "other"]  # type: ignore[arg-type]
+    for url in (place.as_uri(), f"file://localhost{place}", f"file:{place}"):
+        assert rt.describeStream(url).rows == 0
     for url in ("file://lake/orders", "file://", "file://localhost"):
         with pytest.raises(rt.InvalidOptionError, match="has three slashes before its path"):
             rt.createStream(url, SCHEMA)
