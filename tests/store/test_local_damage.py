@@ -120,6 +120,17 @@ SEALED = [
 ]
 
 
+def test_the_second_checksum_of_a_producer_is_checked(stream: Path, tmp_path: Path) -> None:
+    """Reads for leases and the clock use it alone; `check` did not look at it."""
+    copy = tmp_path / stream.name
+    shutil.copytree(stream, copy)
+    with closing(sqlite3.connect(copy / "catalog.db", isolation_level=None)) as db:
+        db.execute("UPDATE producers SET ticking = ticking + 1 WHERE name = 'one'")
+    with pytest.raises(StoreCorruptError, match="row 'one' of the table producers"):
+        everything(copy)
+    assert "row 'one' of the table producers" in "".join(check_local(str(copy)).damage)
+
+
 @pytest.mark.parametrize("table", SEALED)
 def test_a_row_that_is_not_what_was_written(stream: Path, tmp_path: Path, table: str) -> None:
     """As the disk changes it under a catalog that is otherwise whole."""

@@ -116,6 +116,7 @@ def _totals(catalog: Catalog, report: Report) -> _Totals:
             statuses.known(catalog)
             for row in catalog.execute("SELECT boot, ahead, counted, seal FROM uptime"):
                 intact(row, "uptime")
+            producers.verify(catalog)
             counted = producers.totals(catalog)
             key_floors.verify(catalog)
             every_producer = [producers.info(catalog, producer) for producer in producers.everyone(catalog)]

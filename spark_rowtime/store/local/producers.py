@@ -67,6 +67,12 @@ def everyone(catalog: Catalog) -> list[ProducerRecord]:
     return [_opened(row) for row in catalog.execute(f"{_ALL} ORDER BY name")]
 
 
+def verify(catalog: Catalog) -> None:
+    """Raises Damaged if a row does not match the checksum of what leases and the clock are read from."""
+    for row in catalog.execute(f"SELECT {_TICKING}, ticking FROM producers"):  # noqa: S608
+        intact(row, "producers")
+
+
 def names(catalog: Catalog) -> list[str]:
     """Returns the names of all producers that ever attached."""
     return [name for (name,) in catalog.execute("SELECT name FROM producers")]
