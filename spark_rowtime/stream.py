@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamExistsError
 from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
 from spark_rowtime.store.settings import REJECTED_BYTES, StreamSettings, not_default
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
@@ -118,9 +119,11 @@ def createStream(
     except StreamExistsError:
         if not existOk:
             raise
-        _check_same(path, arrow)
-        _check_settings(path, settings)
-        _tell_of_unknown(path, expected)
+        with open_store(path) as store:
+            _check_same(store, path, arrow)
+            _check_settings(store, path, settings)
+            if expected:
+                _tell_of_unknown(store, path, expected)
 
 
 def to_max_ahead(value: str | timedelta | None) -> int | None:
@@ -128,10 +131,9 @@ def to_max_ahead(value: str | timedelta | None) -> int | None:
     return None if value == "unlimited" else to_interval(value, "maxAhead")
 
 
-def _check_settings(path: str, given: StreamSettings) -> None:
+def _check_settings(store: Store, path: str, given: StreamSettings) -> None:
     """Raises InvalidOptionError if a setting that is given, and not the default, is not that of the stream."""
-    with open_store(path) as store:
-        stored = store.settings
+    stored = store.settings
     for name, value in not_default(given).items():
         if getattr(stored, name) != getattr(given, name):
             there = not_default(stored).get(name, "its default")
@@ -144,10 +146,9 @@ def _check_settings(path: str, given: StreamSettings) -> None:
             )
 
 
-def _tell_of_unknown(path: str, expected: Sequence[str]) -> None:
+def _tell_of_unknown(store: Store, path: str, expected: Sequence[str]) -> None:
     """Warns of producers that the stream does not wait for, since it was there before."""
-    with open_store(path) as store:
-        unknown = sorted(set(expected) - set(store.snapshot().producers))
+    unknown = sorted(set(expected) - set(store.snapshot().producers))
     if unknown:
         LOG.warning(
             "%s exists already, and existOk adds no producers: it does not know %s. If it is to wait for them, call "
@@ -182,14 +183,14 @@ def require_stream(path: str, schema: Any) -> None:
 
     ``schema`` may lack columns that were added to the stream.
     """
-    _check_same(path, stream_schema(schema))
-
-
-def _check_same(path: str, wanted: pa.Schema) -> None:
     with open_store(path) as store:
-        if not is_schema_of(store.schema, wanted):
-            raise SchemaMismatchError(
-                f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
-                "Use another path, or the stream's own schema.",
-                path=path,
-            )
+        _check_same(store, path, stream_schema(schema))
+
+
+def _check_same(store: Store, path: str, wanted: pa.Schema) -> None:
+    if not is_schema_of(store.schema, wanted):
+        raise SchemaMismatchError(
+            f"The stream at {path} has the columns {show_schema(store.schema)}, not {show_schema(wanted)}. "
+            "Use another path, or the stream's own schema.",
+            path=path,
+        )

@@ -39,17 +39,14 @@ def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
 
     Raises InvalidOptionError if these rows were read in another way. Earlier versions did not note it.
     """
-    try:
-        stored = load(checkpoint or "{}")
-    except ValueError:
-        return None
+    this = key(identity)
     for file in sent_files(checkpoint):
-        if file == key(identity):
+        if file == this:
             return ALL
-        if file[:_FILE_CHARACTERS] == key(identity)[:_FILE_CHARACTERS]:
+        if file[:_FILE_CHARACTERS] == this[:_FILE_CHARACTERS]:
             raise _read_otherwise("All rows of this file are in the stream, read with other options", identity)
-    same = {name: value for name, value in identity.items() if name != "read"}
-    if not isinstance(stored, dict) or {**stored, **same} != stored:
+    stored, same = _stored(checkpoint), {name: value for name, value in identity.items() if name != "read"}
+    if {**stored, **same} != stored:
         return None
     if stored.get("rows", 0) and stored.get("read", identity["read"]) != identity["read"]:
         raise _read_otherwise(
@@ -68,11 +65,17 @@ def _read_otherwise(what: str, identity: Mapping[str, Any]) -> InvalidOptionErro
 
 def sent_files(checkpoint: str | None) -> list[str]:
     """Returns the keys of the files that a checkpoint says were sent to their end, the oldest first."""
-    try:
-        files = load(checkpoint or "{}").get("files", [])
-    except (ValueError, AttributeError):
-        return []
+    files = _stored(checkpoint).get("files", [])
     return [file for file in files if isinstance(file, str)] if isinstance(files, list) else []
+
+
+def _stored(checkpoint: str | None) -> dict[str, Any]:
+    """The fields of a checkpoint; none of one that is not of a file, or cannot be read."""
+    try:
+        stored = load(checkpoint or "{}")
+    except ValueError:
+        return {}
+    return stored if isinstance(stored, dict) else {}
 
 
 def key(identity: Mapping[str, Any]) -> str:

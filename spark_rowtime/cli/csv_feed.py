@@ -101,7 +101,8 @@ class CsvFeed:
         try:
             return self._send(path, advance, sinks)
         except RowtimeError:
-            self._let_go(path, sorted(sinks))
+            if sinks:
+                self._let_go(path, sorted(sinks))
             raise
 
     def _let_go(self, path: str, names: Sequence[str]) -> None:
@@ -113,13 +114,10 @@ class CsvFeed:
                     store.detach(name)
                 return
         if self._options.producer is not None:  # they have no lease
-            self._tell_of_waiting(path, names)
-
-    def _tell_of_waiting(self, path: str, names: Sequence[str]) -> None:
-        LOG.warning(
-            "%s waits for %s until this send is repeated, or until they are let go, as by: rowtime detach %s",
-            *(path, some([repr(name) for name in names], 3), shell_arguments(path, names[0])),
-        )
+            LOG.warning(
+                "%s waits for %s until this send is repeated, or until they are let go, as by: rowtime detach %s",
+                *(path, some([repr(name) for name in names], 3), shell_arguments(path, names[0])),
+            )
 
     def _send(self, path: str, advance: Callable[[int], object], sinks: dict[str, StreamSink]) -> int:
         with ExitStack() as stack:
@@ -151,6 +149,7 @@ class CsvFeed:
         for name in sorted(self.producers):
             require_admitted(closed, to_name(name, "producer"), path)
             require_free(path, name, stored.get(name))
+            landed(stored.get(name), self._identity)  # what is read otherwise is refused before anybody attaches
         for name in sorted(self.producers):
             try:
                 sink = openSink(path, producer=name, **self._sink_options)

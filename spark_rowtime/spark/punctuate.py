@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, StructField, TimestampType
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.spark.options import TOPIC_TIME, WATCH
 from spark_rowtime.spark.output_bound import in_backticks
-from spark_rowtime.spark.session import EXTENSION, EXTENSIONS
+from spark_rowtime.spark.session import EXTENSION, extensions
 from spark_rowtime.spark.table_watch import NOTHING, Declared, declared
 from spark_rowtime.types.arguments import to_texts
 from spark_rowtime.types.schema import ROWTIME
@@ -111,7 +111,7 @@ def punctuate(
             _check(df, column)
         return _of_table(df, column, bounds, rejected, NOTHING if watch is None else declared(to_texts(watch, "watch")))
     _check(df, column)
-    if EXTENSION not in str(df.sparkSession.conf.get(EXTENSIONS, "")):
+    if EXTENSION not in extensions(df.sparkSession):
         raise _no_extension()
     if rejected is not None:
         raise InvalidOptionError(

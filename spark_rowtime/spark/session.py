@@ -120,7 +120,7 @@ def check_running() -> None:
             extension=EXTENSION,
         )
     session = _session()
-    if session is not None and EXTENSION not in _extensions(session):
+    if session is not None and EXTENSION not in extensions(session):
         raise ShimMissingError(
             f"The running SparkSession was started with {EXTENSIONS}={session.conf.get(EXTENSIONS, None)!r}, without "
             f"{EXTENSION}, and getOrCreate would return that session. Call spark.stop() first, then "
@@ -144,5 +144,6 @@ def _session() -> SparkSession | None:
     return session if running else None
 
 
-def _extensions(session: SparkSession) -> list[str]:
+def extensions(session: SparkSession) -> list[str]:
+    """Returns the names of the extensions with which a session was built."""
     return [name.strip() for name in (session.conf.get(EXTENSIONS, "") or "").split(",")]

@@ -254,6 +254,17 @@ def test_producers_of_a_send_that_fails_midway_are_waited_for_and_named(
     assert f"{said} {stream} a" in caplog.text
 
 
+def test_a_file_that_is_read_otherwise_is_refused_before_anybody_attaches(tmp_path: Path, stream: str) -> None:
+    """Its producers have no lease, so the stream would wait for them."""
+    file = write(tmp_path, HEADER + "2025-05-06T10:00Z,ak,1\n")
+    Feed(file, stream, producer="net").send()
+    other = Feed(file, stream, producer="net")
+    other.rows = CsvRows(file, "time", nulls=("", "1"), stream=rt.describeStream(stream).schema)
+    with pytest.raises(rt.InvalidOptionError, match="read with other options"):
+        other.send()
+    assert rt.describeStream(stream).holder is None
+
+
 def test_a_file_is_another_one_under_another_column(tmp_path: Path, stream: str) -> None:
     file = write(tmp_path, "time,at,net\n2025-05-06T10:00Z,2025-05-07T10:00Z,ak\n")
     for column in ("time", "at"):

@@ -45,7 +45,6 @@ class DeltaTable(Table):
         self._in_sight: DeltaCommit | None = None
         """The last commit by spark-rowtime."""
         self.properties = self._last()
-        self._columns = schema
         self._require_same()
 
     @property

@@ -49,7 +49,6 @@ class IcebergTable(Table):
             self._catalog = self._opened(name)
             with loading(target):
                 self._table = self._loaded(schema, missing)
-        self._columns = schema
         self.properties = self._reload()
 
     @property

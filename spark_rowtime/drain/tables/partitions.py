@@ -1,13 +1,13 @@
 """Partitioned tables that are there already: which columns a format's library writes into partitions exactly."""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_rowtime.errors import ExtraNotInstalledError, SchemaMismatchError
-from spark_rowtime.types.extras import import_extra
 
 _EXACT = (
     *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.date32()),
@@ -46,19 +46,12 @@ def require_writable(target: str, table: Any) -> None:
         name, kind = table.schema().find_column_name(field.source_id), table.schema().find_type(field.source_id)
         if str(field.transform) == "identity" and str(kind) in ("float", "double"):
             raise _not_kept(target, name, f"PyIceberg would write rows with 0.0 and -0.0 of a {kind} twice")
-        if str(field.transform) not in ("identity", "void"):
-            _require_core(target, str(field.transform))
-
-
-def _require_core(target: str, transform: str) -> None:
-    try:
-        import_extra("pyiceberg_core", "iceberg", target)
-    except ExtraNotInstalledError as error:
-        raise ExtraNotInstalledError(
-            f"{target} is partitioned by {transform}, which PyIceberg computes with the package pyiceberg-core. "
-            "Install it: pip install pyiceberg-core.",
-            extra="iceberg",
-        ) from error
+        if str(field.transform) not in ("identity", "void") and find_spec("pyiceberg_core") is None:
+            raise ExtraNotInstalledError(
+                f"{target} is partitioned by {field.transform}, which PyIceberg computes with the package "
+                "pyiceberg-core. Install it: pip install pyiceberg-core.",
+                extra="iceberg",
+            )
 
 
 def _not_kept(target: str, column: str, why: str) -> SchemaMismatchError:

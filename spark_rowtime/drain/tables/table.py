@@ -35,6 +35,8 @@ class Table(ABC):
 
     def __init__(self, target: str, schema: pa.Schema | None, missing: Exception | None = None) -> None:  # noqa: ARG002
         self.target = target
+        self._columns = schema
+        """The columns of the rows that are written; None if none are."""
         self.properties: dict[str, str] = {}
         """The properties of the last commit by spark-rowtime, as this writer knows them."""
 
