@@ -68,6 +68,8 @@ def create(
     exist_ok: bool,
 ) -> None:
     """Create an empty stream."""
+    if stream.startswith("memory://"):
+        raise click.UsageError(f"{stream} would be gone when this command ends. Give a folder or a database.")
     createStream(
         stream,
         schema,

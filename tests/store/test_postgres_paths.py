@@ -73,6 +73,11 @@ def test_an_option_that_no_path_may_have_is_refused_and_not_repeated(option: str
         assert "s3cret" not in f"{caught.value} {caught.value.values} {caught.value.__context__}"
 
 
+def test_a_misspelled_option_has_a_hint() -> None:
+    with pytest.raises(rt.InvalidOptionError, match="Did you mean 'sslmode'"):
+        rt.describeStream("postgresql://db/shop/orders?sslmod=require")
+
+
 def asked_for_password(server: Thief, more: str = "") -> str:
     with pytest.raises(rt.StoreUnavailableError) as caught:
         rt.describeStream(f"postgresql://ann@127.0.0.1:{server.port}/shop/orders{more}")

@@ -34,7 +34,11 @@ for name in ("one", "two"):
         rows = [row["n"] for train in reader for row in train.rows.to_pylist()]
 assert rt.describeStream(path).path == path
 print(rows)
-for call in (lambda: rt.openSink(path), lambda: rt.alterStream(path, add="m BIGINT")):
+for call in (
+    lambda: rt.openSink(path),
+    lambda: rt.alterStream(path, add="m BIGINT"),
+    lambda: rt.renameStream(path, path + "2"),
+):
     try:
         call()
     except rt.StoreUnavailableError as error:
@@ -92,7 +96,7 @@ def test_a_reader_without_the_right_to_write(path: str, state: list[int]) -> Non
     output, errors = run("-c", READS, path)
     rows, *refused = output.splitlines()
     assert rows == str(state)
-    assert len(refused) == 2
+    assert len(refused) == 3
     assert all("This user may not write into the stream" in line for line in refused)
     assert errors.count("ReaderNotRegisteredWarning") == 1, errors
     assert files(path) == before

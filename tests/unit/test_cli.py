@@ -48,6 +48,12 @@ def fill(path: str) -> None:
         sink.sendRowtimeBound("2006-09-11T12:05:00Z")
 
 
+def test_create_in_memory_is_refused() -> None:
+    """The stream would be gone with the command."""
+    result = CliRunner().invoke(main, ["create", "memory://gone", "--schema", "rowtime TIMESTAMP"])
+    assert (result.exit_code, "would be gone" in result.output) == (2, True)
+
+
 def test_create_and_describe(orders: str) -> None:
     done("create", orders, "--schema", SCHEMA, "--max-lag", "1 hour", "--no-bounds-before-rows")
     said = done("describe", orders)

@@ -1,5 +1,6 @@
 """Renames and deletes the directory of a stream, unless somebody has the stream open."""
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from spark_rowtime.errors import InvalidOptionError, StreamBusyError
 from spark_rowtime.store.admission import Use, require_unused
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local.catalog import CATALOG, LOG, storage_errors
+from spark_rowtime.store.local.catalog import CATALOG, LOG, read_only, storage_errors
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
 from spark_rowtime.store.local.folders import absolute
@@ -75,11 +76,13 @@ def _require_no_link(source: Path, done: str, instead: str) -> None:
 def only_user(source: Path) -> Iterator[Use]:
     """Keeps everybody else from opening the stream, and yields who has used it.
 
-    Raises StreamBusyError if somebody has it open.
+    Raises StreamBusyError if somebody has it open, StoreUnavailableError if this user may not write.
 
     Each connection to a catalog in WAL mode holds a shared lock on the file, which an exclusive one excludes. SQLite
     does not touch the files at the old path once the catalog has been moved.
     """
+    if not os.access(source / CATALOG, os.W_OK):
+        raise read_only(str(source))
     with no_fork(), closing(connect(source / CATALOG, "rw", PATIENCE_SECONDS)) as db:
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.short_repr import short_repr
 
 SCHEME = "postgresql://"
@@ -117,8 +118,9 @@ def _refused(shown: str, name: str) -> InvalidOptionError:
     instead = (
         f"Set the environment variable {variable}" if variable else "Name a service in the environment, PGSERVICE,"
     )
+    hint = "" if variable else did_you_mean(nearest(name, _OPTIONS))
     return InvalidOptionError(
-        f"The path {shown} has {short_repr(name)}, which is none of the options that a path may have. {_STORED} "
+        f"The path {shown} has {short_repr(name)}, which is none of the options that a path may have.{hint} {_STORED} "
         f"{instead} instead. The options are {', '.join(sorted(_OPTIONS))}.",
         option="path",
         value=short_repr(name),
