@@ -4,36 +4,30 @@ It uses plain lists and full scans, so that its correctness is easy to see. Its 
 """
 
 import os
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import takewhile
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.clock import Event, ProducerClock, Sent, Status
-from spark_rowtime.bounds.key_parts import KeyChanges
-from spark_rowtime.bounds.members import COUNTING, place
-from spark_rowtime.bounds.origin import STREAM, BoundOrigin
+from spark_rowtime.bounds.clock import Sent, Status
+from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
-from spark_rowtime.errors import DataLostError, SinkClosedError
+from spark_rowtime.errors import DataLostError
 from spark_rowtime.store import cut_folding
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.cut_folding import fold_due, folded, passed, reached_by_all
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.page import Page
+from spark_rowtime.store.memory_page import Lock, MemoryPage, Stream, kind_of
 from spark_rowtime.store.position import AFTER_ALL, EMPTY, Head, Position
-from spark_rowtime.store.record import ProducerRecord
-from spark_rowtime.store.rejection_rules import Old, going, marked
 from spark_rowtime.store.retention import lost_error, needs, never_registered, require_kept
 from spark_rowtime.store.settings import Change, StreamSettings
 from spark_rowtime.store.snapshot import (
@@ -55,187 +49,6 @@ from spark_rowtime.types.timestamps import wall_clock
 Result = TypeVar("Result")
 
 
-class _Entry(NamedTuple):
-    head: Head
-    event: Event
-    train: Staged | None
-    time: int
-
-
-class _Lock(threading.Condition):
-    """Refuses a forked child, whose copy of the stream nobody else would see."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(threading.RLock())
-        self._path, self._process = path, os.getpid()
-
-    def __enter__(self) -> bool:
-        if os.getpid() != self._process:
-            raise SinkClosedError(
-                f"The stream at {self._path} is in the memory of process {self._process}, from which process "
-                f"{os.getpid()} was forked. Use a directory, such as 'orders.rowtime', which processes share.",
-                path=self._path,
-            )
-        return super().__enter__()
-
-
-@dataclass(slots=True)
-class Stream:
-    """What all objects of one stream share. One lock protects everything."""
-
-    place: str | None
-    """The path; None: the stream was deleted."""
-    changed: _Lock
-    log: list[_Entry] = field(default_factory=list)
-    producers: dict[str, ProducerRecord] = field(default_factory=dict)
-    forgotten: list[ProducerRecord] = field(default_factory=list)
-    rejections: list[KeptRejection] = field(default_factory=list)
-    rejected_bytes: int = 0
-    rejected_removed: int = 0
-    keys: dict[str, list[bytes]] = field(default_factory=dict)
-    cuts: list[LoggedCut] = field(default_factory=list)
-    readers: dict[str, tuple[Position, int, str]] = field(default_factory=dict)
-    statuses: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    horizon: int = 0
-    deciding: bool = False
-    """Whether a page is open."""
-
-    @property
-    def head(self) -> Head:
-        return self.log[-1].head if self.log else EMPTY
-
-    def raised(self, bound: int, later: Sequence[_Entry] = ()) -> BoundOrigin | None:
-        """See ``Store.raised``; ``later``: entries that follow the log."""
-        found = self._first_at(bound, later)
-        if found is None:
-            return None
-        removed = 1 < found.head.seq == self.horizon
-        return BoundOrigin(STREAM) if removed else BoundOrigin(STREAM, found.event.producer, kind_of(found.event))
-
-    def moved_at(self) -> int | None:
-        """Returns the uptime at which the bound became what it is; None if there is none, or it is not known."""
-        found = None if self.head.floor is None else self._first_at(self.head.floor)
-        return None if found is None or found.head.seq == self.horizon else found.time
-
-    def _first_at(self, bound: int, later: Sequence[_Entry] = ()) -> _Entry | None:
-        kept = [*self.log[max(self.horizon - 1, 0) :], *later]
-        return next((e for e in kept if e.head.floor is not None and e.head.floor >= bound), None)
-
-    def copied(self, path: str) -> "Stream":
-        """Returns what a copy at ``path`` begins with."""
-        copy = replace(self, place=path, changed=_Lock(path), deciding=False)
-        for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
-            setattr(copy, name, getattr(self, name).copy())
-        copy.statuses = {key: value for key, value in self.statuses.items() if key[0] == WRITER}
-        return copy
-
-
-class _MemoryPage(Page):
-    """What is written stays here until ``land``. Nobody changes a record of the stream: it is replaced."""
-
-    def __init__(self, stream: Stream, now: int, wall: int) -> None:
-        self._stream, self.now, self.wall = stream, now, wall
-        self.head = stream.head
-        self._entries: list[_Entry] = []
-        self._saved: dict[str, ProducerRecord] = {}
-        self._rejections: list[KeptRejection] = []
-        self._keys: dict[str, list[bytes]] = {}
-        self._cuts: list[LoggedCut] = []
-        self._statuses: dict[tuple[str, str], tuple[str, int]] = {}
-
-    def forgotten_epoch(self) -> int:
-        return max((record.epoch for record in self._stream.forgotten), default=0)
-
-    def find(self, name: str) -> ProducerRecord | None:
-        found = self._saved.get(name) or self._stream.producers.get(name)
-        return found.copy() if found else None
-
-    def names(self) -> Sequence[str]:
-        return [*{**self._stream.producers, **self._saved}]
-
-    def _others(self, name: str) -> dict[str, ProducerClock]:
-        records = {**self._stream.producers, **self._saved}
-        return {one: record.clock for one, record in records.items() if one != name and record.clock is not None}
-
-    def weakest_but(self, name: str) -> tuple[str, ProducerClock] | None:
-        counting = [one for one in self._others(name).items() if one[1].status in COUNTING]
-        return min(counting, key=lambda one: place(*one), default=None)
-
-    def strongest_floor_but(self, name: str) -> int | None:
-        floors = [one.floor for one in self._others(name).values() if one.status in COUNTING]
-        return max((floor for floor in floors if floor is not None), default=None)
-
-    def has_idle_but(self, name: str) -> bool:
-        return any(one.status is Status.IDLE for one in self._others(name).values())
-
-    def overdue(self) -> Sequence[ProducerRecord]:
-        records = {**self._stream.producers, **self._saved}
-        return [record.copy() for record in records.values() if record.attached]
-
-    def raised(self, bound: int) -> BoundOrigin | None:
-        return self._stream.raised(bound, self._entries)
-
-    def late_rows(self, record: ProducerRecord) -> tuple[Rejected, ...]:
-        found = {record.name: record}
-        return tuple(kept.rejection.rejected for kept in self._stream.rejections if _of_receipt(kept, found))
-
-    def require_staged(self, trains: Sequence[Staged]) -> None:
-        """Does nothing: the rows are in memory."""
-
-    def append(self, event: Event, head: Head, train: Staged | None) -> None:
-        self.head = head
-        self._entries.append(_Entry(head, event, train, self.now))
-
-    def save(self, record: ProducerRecord) -> None:
-        self._saved[record.name] = record.copy()
-
-    def add_cut(self, logged: LoggedCut) -> None:
-        self._cuts.append(logged)
-
-    def reject(self, producer: str, number: int, known: Sequence[Rejected], late: Sequence[Rejected]) -> None:
-        kept, new = self._stream.rejections, marked(known, late)
-        first = (kept[-1].rejection.number if kept else 0) + 1
-        for at, (one, is_late) in enumerate(new, first):
-            self._rejections.append(KeptRejection(Rejection(at, producer, self.wall, one), number, is_late))
-
-    def add_keys(self, producer: str, number: int, keys: KeyChanges) -> None:  # noqa: ARG002
-        before = [] if keys.whole else self._stream.keys.get(producer, [])
-        self._keys[producer] = [*before, keys.content]
-
-    def set_query_status(self, producer: str, content: str) -> None:
-        self._statuses[WRITER, producer] = content, self.now
-
-    def land(self, most: int) -> None:
-        """Makes everything part of the stream, which keeps at most ``most`` bytes of old rejections beside the new."""
-        stream = self._stream
-        stream.log += self._entries
-        stream.producers.update(self._saved)
-        stream.keys.update(self._keys)
-        stream.cuts += self._cuts
-        stream.statuses.update(self._statuses)
-        if self._rejections:
-            _keep_rejections(stream, self._rejections, most)
-        if self._entries:
-            stream.changed.notify_all()
-
-
-def _keep_rejections(stream: Stream, new: list[KeptRejection], most: int) -> None:
-    stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
-    old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
-    oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
-    gone = going(oldest, stream.rejected_bytes, most, len(new))
-    stream.rejected_bytes -= sum(one.size for one in gone)
-    stream.rejected_removed += sum(one.rows for one in gone)
-    numbers = {one.number for one in gone}
-    stream.rejections[:] = [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new]
-
-
-def _of_receipt(kept: KeptRejection, producers: Mapping[str, ProducerRecord]) -> bool:
-    """Returns whether a producer's last receipt has the rejection, which a retry returns again."""
-    record = producers.get(kept.rejection.producer)
-    return record is not None and kept.at_commit and kept.commit == record.number
-
-
 class MemoryStore(LedgerStore):
     """See :class:`Store`. The objects of one stream share a :class:`Stream`, each with the ``schema`` it opened."""
 
@@ -252,20 +65,20 @@ class MemoryStore(LedgerStore):
         self.stream, self.ancestors = str(uuid.uuid4()), ancestors or {}
         self.now = now
         self.steady: Callable[[], Reading] = machine_reading
-        self.state = state or Stream(path, _Lock(path))
+        self.state = state or Stream(path, Lock(path))
 
     def _uptime(self) -> int:
         return reading(self.now, self.steady).micros
 
     @contextmanager
-    def _page(self) -> Iterator[_MemoryPage]:
+    def _page(self) -> Iterator[MemoryPage]:
         with self.state.changed:
             self._require()
             if self.state.deciding:
                 raise interrupted(self.path)
             try:
                 self.state.deciding = True
-                page = _MemoryPage(self.state, self._uptime(), self.now())
+                page = MemoryPage(self.state, self._uptime(), self.now())
                 yield page
                 page.land(self.settings.retainRejected)
             finally:
@@ -523,11 +336,6 @@ class MemoryStore(LedgerStore):
 
     def close(self) -> None:
         """Does nothing: a memory store holds no open resources."""
-
-
-def kind_of(event: Event) -> str:
-    """Returns the name of the event in the log."""
-    return type(event).__name__.lower()
 
 
 STREAMS: dict[str, MemoryStore] = {}

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from spark_rowtime.bounds.clock import Sent
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.history import History, KeptRejection, LoggedEvent
-from spark_rowtime.store.memory import MemoryStore, kind_of
+from spark_rowtime.store.memory import MemoryStore
+from spark_rowtime.store.memory_page import kind_of
 from spark_rowtime.store.until import Limit, Until
 
 

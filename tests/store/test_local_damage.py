@@ -21,7 +21,7 @@ from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.cli import main
 from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.local import check_local, create_local, open_local
-from spark_rowtime.store.local.segment import SegmentReader
+from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.settings import StreamSettings
 from tests.store.streams import EMPTY, SCHEMA, WHOLE, Writer, infos, place, read
 

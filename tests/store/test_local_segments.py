@@ -14,7 +14,8 @@ from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store import copy_store
 from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.local import LocalStore, create_local, open_local, segment
-from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import SegmentWriter
+from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.until import Limit
 from spark_rowtime.types.schema import stream_schema

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.local.catalog import TABLES
+from spark_rowtime.store.local.format import TABLES
 from spark_rowtime.store.local.index_check import slices_between
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.widths import width_class

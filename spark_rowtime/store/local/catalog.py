@@ -1,7 +1,6 @@
 """The catalog of a stream: one SQLite file that holds everything but the rows."""
 
 import os
-import re
 import sqlite3
 import threading
 import time
@@ -9,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,119 +16,16 @@ import pyarrow as pa
 from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.forks import close_before_forks, no_fork
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
+from spark_rowtime.store.local.format import APPLICATION_ID, FORMAT, STATEMENTS, TABLES, UPGRADES, tables
 from spark_rowtime.store.local.reading import Copied, connect_to_read, is_stale, may_write
 from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS, damaged, read_only
 from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 
 CATALOG, LOG = f"{CATALOGS}db", f"{CATALOGS}db-wal"
 BUSY_TIMEOUT = 10.0
 """How many seconds a call waits for another process's transaction. A transaction normally takes microseconds."""
-APPLICATION_ID = 0x726F7774
-"""``rowt`` in ASCII; the command ``file catalog.db`` shows it."""
-FORMAT = 6
-"""The format version that this code writes, and the largest that it reads; see FORMAT.md."""
-
-TABLES_1 = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value, seal INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE producers (
-    name TEXT PRIMARY KEY, status TEXT NOT NULL, floor INTEGER, lease INTEGER, seen INTEGER NOT NULL,
-    sent INTEGER NOT NULL, ticking INTEGER NOT NULL,
-    epoch INTEGER NOT NULL, accepted INTEGER NOT NULL, rejected INTEGER NOT NULL, number INTEGER NOT NULL,
-    checkpoint TEXT, declaration TEXT NOT NULL, disorder TEXT NOT NULL, holder TEXT NOT NULL,
-    receipt_seq INTEGER NOT NULL, receipt_floor INTEGER, seal INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX ticking ON producers (name, status, floor, lease, seen, sent, ticking)
-    WHERE status IN ('attached', 'idle');
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, producer TEXT NOT NULL, time INTEGER NOT NULL, floor INTEGER,
-    stream_floor INTEGER, stream_largest INTEGER, stream_rows INTEGER NOT NULL,
-    rows INTEGER, least INTEGER, largest INTEGER, width INTEGER,
-    segment TEXT, offset INTEGER, length INTEGER, checksum INTEGER, seal INTEGER NOT NULL
-);
-CREATE INDEX spans ON events (width, largest, least) WHERE width IS NOT NULL;
-CREATE TABLE rejected (
-    id INTEGER PRIMARY KEY, producer TEXT NOT NULL, number INTEGER NOT NULL, time INTEGER NOT NULL,
-    reason TEXT NOT NULL, bound INTEGER, at_commit INTEGER NOT NULL, rows BLOB NOT NULL, seal INTEGER NOT NULL
-);
-CREATE INDEX receipts ON rejected (producer, number) WHERE at_commit;
-CREATE TABLE readers (
-    name TEXT PRIMARY KEY, seq INTEGER NOT NULL, cut INTEGER, seen INTEGER NOT NULL, seal INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE removed (segment TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
-"""
-ADDED_2 = """
-CREATE TABLE uptime (boot TEXT NOT NULL, ahead INTEGER NOT NULL, counted INTEGER NOT NULL, seal INTEGER NOT NULL);
-CREATE TABLE checkpoints (producer TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL);
-CREATE TABLE rejected_totals (bytes INTEGER NOT NULL, removed INTEGER NOT NULL, seal INTEGER NOT NULL);
-"""
-"""The tables that format 2 adds to those of format 1."""
-ADDED_3 = """
-DROP INDEX ticking;
-CREATE INDEX floors ON producers (status, floor) WHERE status IN ('attached', 'idle', 'expected');
-CREATE INDEX leases ON producers (seen + lease) WHERE status IN ('attached', 'idle') AND lease IS NOT NULL;
-CREATE INDEX silences ON producers (sent) WHERE status = 'attached';
-CREATE TABLE producer_totals (
-    attached INTEGER NOT NULL, rejected INTEGER NOT NULL, forgotten INTEGER NOT NULL,
-    forgotten_accepted INTEGER NOT NULL, forgotten_rejected INTEGER NOT NULL, forgotten_epoch INTEGER NOT NULL,
-    seal INTEGER NOT NULL
-);
-CREATE TABLE key_floors (
-    producer TEXT NOT NULL, number INTEGER NOT NULL, content BLOB NOT NULL, seal INTEGER NOT NULL,
-    PRIMARY KEY (producer, number)
-);
-CREATE TABLE rejected_origins (
-    id INTEGER PRIMARY KEY, owner TEXT NOT NULL, producer TEXT, event TEXT, seal INTEGER NOT NULL
-);
-CREATE TABLE accounts (
-    role TEXT NOT NULL, name TEXT NOT NULL, seen INTEGER NOT NULL, content TEXT NOT NULL, seal INTEGER NOT NULL,
-    PRIMARY KEY (role, name)
-);
-"""
-"""What format 3 changes: producers are found by floor and by when they are due, and counted.
-
-It also keeps the bounds of each value of a producer's key column, whose bound late rows fell below, and what queries
-report about themselves.
-"""
-ADDED_4 = """
-CREATE TABLE topic_cuts (
-    seq INTEGER PRIMARY KEY, producer TEXT NOT NULL, hold INTEGER, cut TEXT, number INTEGER NOT NULL,
-    seal INTEGER NOT NULL
-);
-CREATE INDEX cuts_of ON topic_cuts (producer, seq);
-CREATE TABLE cut_ends (
-    producer TEXT PRIMARY KEY, whole INTEGER, parts INTEGER NOT NULL, last INTEGER NOT NULL, seal INTEGER NOT NULL
-) WITHOUT ROWID;
-"""
-"""The tables that format 4 adds: which messages of Kafka topics bounds follow."""
-ADDED_5 = "ALTER TABLE readers ADD COLUMN reads TEXT;"
-"""What format 5 adds: what a registered reader reads."""
-ADDED_6 = """
-CREATE TABLE redo (
-    id INTEGER PRIMARY KEY, segment TEXT NOT NULL, offset INTEGER NOT NULL, seal INTEGER NOT NULL, content BLOB NOT NULL
-);
-"""
-"""The table that format 6 adds: trains whose segment may not be synced."""
-UPGRADES = {2: ADDED_2, 3: ADDED_3, 4: ADDED_4, 5: ADDED_5, 6: ADDED_6}
-"""By format: the statements that make it of the format before."""
-TABLES = TABLES_1 + "".join(UPGRADES.values())
-
-_SCHEMA = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
-_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
-_ODD = re.compile("no such|decode|malformed|unsupported file format")
-"""Parts of SQLite's error messages for a catalog whose tables or texts are damaged."""
-STORAGE_ERRORS = (sqlite3.Error, OSError, UnicodeDecodeError)
-"""The errors that :func:`storage_error` translates. The last occurs if SQLite's own texts are damaged."""
-_WAITING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
-
-
-@contextmanager
-def storage_errors(path: object) -> Iterator[None]:
-    """Translates STORAGE_ERRORS with :func:`storage_error`. ``path`` is that of the stream."""
-    try:
-        yield
-    except STORAGE_ERRORS as error:
-        raise storage_error(error, str(path)) from error
 
 
 class Catalog:
@@ -268,7 +163,7 @@ class Catalog:
             schema = pa.ipc.read_schema(pa.py_buffer(meta["schema"]))
             return meta["stream"], schema, settings_of(meta["settings"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
-            raise _damaged(self.file, repr(error)) from error
+            raise damaged(self.file, repr(error)) from error
 
     def set_schema(self, schema: pa.Schema) -> None:
         """Replaces the stream's schema. Call it in a transaction."""
@@ -375,10 +270,10 @@ class Catalog:
 
     def _check_tables(self, version: int) -> None:
         """Refuses triggers, views and tables that do not belong to the format: SQLite would execute them."""
-        found, expected = set(self.execute(_SCHEMA).fetchall()), _tables(version)
+        found, expected = set(self.execute(STATEMENTS).fetchall()), tables(version)
         if found != expected:
             odd = sorted(str(sql)[:80] for (sql,) in found ^ expected)
-            raise _damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
+            raise damaged(self.file.parent, f"its tables are not those of format {version}: {odd[0]}")
 
     def _upgrade(self) -> None:
         """Upgrades a catalog of an older format, unless another process has just done so."""
@@ -387,17 +282,6 @@ class Catalog:
                 for statement in filter(str.strip, UPGRADES[version].split(";")):
                     self.execute(statement)
             self.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-@cache
-def _tables(version: int) -> frozenset[tuple[str]]:
-    """Returns the statements that made the tables and indexes of a catalog of format ``version``."""
-    db = sqlite3.connect(":memory:")
-    try:
-        db.executescript(TABLES_1 + "".join(UPGRADES[later] for later in range(2, version + 1)))
-        return frozenset(db.execute(_SCHEMA))
-    finally:
-        db.close()
 
 
 def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> None:
@@ -415,50 +299,3 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute("COMMIT")
     finally:
         db.close()
-
-
-def is_locked(error: BaseException | None) -> bool:
-    """Returns whether it is SQLite's error for another connection's lock, after it has waited for that."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _WAITING
-
-
-def storage_error(error: Exception, path: str) -> RowtimeError:
-    """Translates an error of SQLite or the file system about the stream at ``path`` into a RowtimeError."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if (
-        code in _CORRUPT
-        or isinstance(error, Damaged | UnicodeDecodeError)
-        or (isinstance(error, sqlite3.Error) and _ODD.search(str(error)))
-    ):
-        return _damaged(path, str(error))
-    if code == sqlite3.SQLITE_READONLY:
-        return read_only(path)
-    if is_locked(error):
-        return StoreUnavailableError(
-            f"Another process keeps the catalog of {path} locked ({error}). Nothing of this call was committed. "
-            "Try again, and look for a process that hangs.",
-            path=path,
-        )
-    return StoreUnavailableError(
-        f"The stream at {path} cannot be reached or written ({error}). Nothing of this call was committed. "
-        "Check the free space and the permissions.",
-        path=path,
-    )
-
-
-def read_only(path: str) -> StoreUnavailableError:
-    """The error for a call that writes, of a user who may only read."""
-    return StoreUnavailableError(
-        f"This user may not write into the stream at {path}: the directory or its catalog.db is read-only for it. "
-        "Nothing of this call was committed. Check the permissions; to read needs no more than the right to read.",
-        path=path,
-        lacks="write permission",
-    )
-
-
-def _damaged(path: Path | str, why: str) -> StoreCorruptError:
-    return StoreCorruptError(
-        f"The catalog of {path}, catalog.db, is damaged ({why}). `rowtime check` shows what is still readable. "
-        "Restore the directory from a copy.",
-        path=str(path),
-    )

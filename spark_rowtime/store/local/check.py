@@ -14,11 +14,13 @@ from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules
 from spark_rowtime.store.forks import no_fork
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, statuses
-from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, STORAGE_ERRORS, Catalog, storage_error
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, names, others
 from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged, intact
-from spark_rowtime.store.local.segment import Location, SegmentReader
+from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.local.segment_reader import SegmentReader
+from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS, storage_error
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings

@@ -15,13 +15,14 @@ from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.local import uptime
 from spark_rowtime.store.local.ancestors import become_copy
-from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog, storage_errors
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, absolute, folder, is_segment, open_file
 from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.local.storage_errors import storage_errors
 from spark_rowtime.store.snapshot import WRITER
 from spark_rowtime.store.steady_clock import machine_reading
 from spark_rowtime.types.short_repr import short_repr

@@ -14,16 +14,11 @@ import pyarrow as pa
 from spark_rowtime.errors import StreamExistsError, StreamNotFoundError
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local.catalog import (
-    BUSY_TIMEOUT,
-    CATALOG,
-    create_catalog,
-    storage_error,
-    storage_errors,
-)
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, create_catalog
 from spark_rowtime.store.local.check import check_stream
 from spark_rowtime.store.local.filesystem import require_local_disk
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, absolute
+from spark_rowtime.store.local.storage_errors import storage_error, storage_errors
 from spark_rowtime.store.local.store import LocalStore
 from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings

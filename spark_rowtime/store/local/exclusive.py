@@ -11,10 +11,11 @@ from spark_rowtime.errors import InvalidOptionError, StreamBusyError
 from spark_rowtime.store.admission import Use, require_unused
 from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import no_fork
-from spark_rowtime.store.local.catalog import CATALOG, LOG, read_only, storage_errors
+from spark_rowtime.store.local.catalog import CATALOG, LOG
 from spark_rowtime.store.local.connection import connect
 from spark_rowtime.store.local.directory import rename, require_free, require_stream, stray
 from spark_rowtime.store.local.folders import absolute
+from spark_rowtime.store.local.storage_errors import read_only, storage_errors
 
 _STATE = "SELECT (SELECT value FROM meta WHERE name = 'stream'), COALESCE((SELECT MAX(seq) FROM events), 0)"
 PATIENCE_SECONDS = 1.0

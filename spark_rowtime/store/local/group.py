@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from spark_rowtime.errors import RowtimeError, SinkClosedError
 from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.limits import Cuts, Limits
-from spark_rowtime.store.local.catalog import is_locked
 from spark_rowtime.store.local.guard import Guard
+from spark_rowtime.store.local.storage_errors import is_locked
 
 MOST_COMMITS = 64
 """How many commits a transaction has at most. It keeps other processes from committing meanwhile."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from spark_rowtime.errors import SinkClosedError
 from spark_rowtime.store.admission import interrupted
-from spark_rowtime.store.local.catalog import STORAGE_ERRORS, storage_error
+from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS, storage_error
 
 
 class Guard:

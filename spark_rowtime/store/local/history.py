@@ -22,20 +22,16 @@ from spark_rowtime.store.history import (
     writers,
 )
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
-from spark_rowtime.store.local.catalog import (
-    BUSY_TIMEOUT,
-    CATALOG,
-    Catalog,
-    create_catalog,
-    storage_errors,
-)
+from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog, create_catalog
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.copy import copy_local
 from spark_rowtime.store.local.directory import building
 from spark_rowtime.store.local.folders import absolute
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.seal import intact, seal
-from spark_rowtime.store.local.segment import Location, SegmentReader, SegmentWriter
+from spark_rowtime.store.local.segment import Location, SegmentWriter
+from spark_rowtime.store.local.segment_reader import SegmentReader
+from spark_rowtime.store.local.storage_errors import storage_errors
 from spark_rowtime.store.local.uptime import COPIED, Uptime
 from spark_rowtime.store.steady_clock import machine_reading
 

@@ -24,7 +24,7 @@ from spark_rowtime.store.ledger_store import LedgerStore, Result, Sharers
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
 from spark_rowtime.store.local.ancestors import ancestors
-from spark_rowtime.store.local.catalog import CATALOG, STORAGE_ERRORS, Catalog
+from spark_rowtime.store.local.catalog import CATALOG, Catalog
 from spark_rowtime.store.local.collector import Collector, full_segment
 from spark_rowtime.store.local.group import Group, Member
 from spark_rowtime.store.local.guard import Guard
@@ -34,7 +34,9 @@ from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
 from spark_rowtime.store.local.redo import Redo, settle
 from spark_rowtime.store.local.seal import Damaged
-from spark_rowtime.store.local.segment import SegmentReader, SegmentWriter, segment_exists
+from spark_rowtime.store.local.segment import SegmentWriter
+from spark_rowtime.store.local.segment_reader import SegmentReader, segment_exists
+from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.position import Head, Position
