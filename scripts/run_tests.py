@@ -158,7 +158,7 @@ def asking() -> list[str]:
 def main(kind: str, *names: str) -> int:
     """Returns the exit code."""
     os.environ.update({"PYTEST_TIMEOUT": HANGING_SECONDS, **(SMALL if kind == "test" else {})})
-    print(f"four jobs at a time; what they say is in build/logs/{kind}", flush=True)
+    print(f"{AT_ONCE} jobs at a time; what they say is in build/logs/{kind}", flush=True)
     start, running, all_jobs = time.monotonic(), dict[str, Future[Job]](), jobs(kind)
     if unknown := set(names) - {job.name for job in all_jobs}:
         print(f"no job {', '.join(sorted(unknown))}; there are {', '.join(job.name for job in all_jobs)}")

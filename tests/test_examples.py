@@ -24,10 +24,6 @@ from tests.postgresserver import NO_SERVER, programs
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 IN_THIS_PROCESS = ["05_late_report.py", "06_join.py", "07_sql.py", "09_notebook.py"]
-WITH_A_BROKER = ["13_topic_bounds.py", "14_into_a_topic.py", "15_kafka_in.py", "17_one_line.py"]
-"""Those that need Kafka run in tests/kafka."""
-WITH_DELTA = ["18_bronze_silver_gold.py", "19_tables_in_a_pipeline.py"]
-"""Those that need Delta Lake run in tests/lakehouse."""
 LATE_ONCE = """#!/bin/sh
 case "$*" in *streaming_source_runner*) [ -e {was_late} ] || {{ touch {was_late}; sleep 15; }} ;; esac
 exec {python} "$@"

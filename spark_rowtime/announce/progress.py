@@ -2,7 +2,9 @@
 
 import logging
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -140,15 +142,12 @@ class Progress:
 
     def _first_with(self, least: int, head: Head) -> int:
         """The seq of the first event, up to that of ``head``, with a floor of at least this."""
-        low, high = self._store.horizon().seq, head.seq
-        while high - low > 1:
-            middle = (low + high) // 2
-            floor = self._store.at(middle).floor
-            if floor is not None and floor >= least:
-                high = middle
-            else:
-                low = middle
-        return high
+        inner = range(self._store.horizon().seq + 1, head.seq)
+        return min(head.seq, inner.start + bisect_left(inner, True, key=partial(self._has, least)))
+
+    def _has(self, least: int, seq: int) -> bool:
+        floor = self._store.at(seq).floor
+        return floor is not None and floor >= least
 
     def _start_of_first_row(self, head: Head, limit: int) -> int | None:
         """The start of the period of the earliest row below ``limit``; None if there is no such row."""

@@ -12,7 +12,7 @@ from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
-from spark_rowtime.cli.output import log_to_stderr, say
+from spark_rowtime.cli.output import as_json, log_to_stderr, say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.stream_description import describeStream
@@ -78,7 +78,7 @@ from spark_rowtime.types.json_values import dump
     help="Of a table or a topic: the stream that keeps the position; it is made if there is none.",
 )
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@as_json
 def announce(
     *,
     stream: str,

@@ -184,9 +184,9 @@ def _progress(total: int) -> Iterator[Callable[[int], object]]:
 
 
 class _Lines:
-    def __init__(self, total: int, least: int = 100_000) -> None:
+    def __init__(self, total: int) -> None:
         self._total, self._done = total, 0
-        self._step = max(total // 10, least)
+        self._step = max(total // 10, 100_000)
 
     def __call__(self, rows: int) -> None:
         before, self._done = self._done, self._done + rows

@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,12 +12,13 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import span
 from spark_rowtime.drain.properties import exact_bound, require_at_or_after
 from spark_rowtime.errors import SinkClosedError
+from spark_rowtime.producer.block import BlockEnd
 from spark_rowtime.store.forks import close_in_children
 from spark_rowtime.types.schema import ROWTIME, batch_to_schema
 from spark_rowtime.types.timestamps import SECOND_MICROS
 
 
-class GatheringSink:
+class GatheringSink(BlockEnd):
     """The part of a table's sink that gathers: it commits when ``every`` has passed, or ``max_rows`` have come.
 
     ``bounds_every`` must have passed since the last commit for one that brings no rows; None: ``every``.
@@ -198,17 +198,6 @@ class GatheringSink:
     def close_inherited(self) -> None:
         """Ends the sink in a forked child, which has not its thread. The parent goes on with it."""
         self._ended, self._write_future = "it was opened in the process from which this one was forked", None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
 
     def _write(self) -> None:
         raise NotImplementedError

@@ -4,8 +4,7 @@ import threading
 import time
 from datetime import timedelta, tzinfo
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import require_same_topics
@@ -19,6 +18,7 @@ from spark_rowtime.errors import (
 from spark_rowtime.kafka.client import admin_of, library, unavailable
 from spark_rowtime.kafka.deliveries import Deliveries, OnDelivery
 from spark_rowtime.kafka.topics import Topics
+from spark_rowtime.producer.block import BlockEnd
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import late_before_sent
 from spark_rowtime.producer.sink import StreamSink
@@ -32,7 +32,7 @@ POLL_SECONDS = 0.1
 _ADMIN = " If they ask for TLS or a user, give rt.KafkaBounds(admin=AdminClient(...)) with them."
 
 
-class KafkaBounds:
+class KafkaBounds(BlockEnd):
     """Sends rows to a Kafka topic through a confluent-kafka producer, and their bounds into a stream beside it.
 
     It refuses a late row before it is sent. A bound is sent when the broker has every message that was produced before
@@ -184,17 +184,6 @@ class KafkaBounds:
     def abandon(self) -> None:
         """Ends this object, but the producer stays attached: it holds the bound back until it is taken over."""
         self._sink.abandon()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abandon()
 
     def _asked(self, admin: Any) -> Topics:
         """Asks the brokers about the topic with the caller's client, or with one of its own."""

@@ -8,7 +8,6 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.adapter_settings import settings_of
-from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.decoding import json_of
 from spark_rowtime.kafka.json_values import JsonNumber
 from spark_rowtime.kafka.malformed import MalformedError
@@ -84,8 +83,6 @@ class BoundsFeed(TopicAdapter):
 class PartitionOfBounds(PartitionReader):
     """Sends the bounds of one partition, each with the offsets that it follows."""
 
-    _told = False
-
     def take(self, messages: list[Any]) -> None:
         """Takes messages in the order of their offsets."""
         for message in messages:
@@ -105,14 +102,8 @@ class PartitionOfBounds(PartitionReader):
 
     def _tell(self, message: Any, why: str) -> None:
         """Logs the first message that is no bound."""
-        if not self._told:
-            self._told = True
-            LOG.warning(
-                "The message at offset %s of %s is no bound with offsets, and promises nothing: %s",
-                message.offset(),
-                self.part.producer,
-                why,
-            )
+        text = "The message at offset %s of %s is no bound with offsets, and promises nothing: %s"
+        self._tell_once(text, message.offset(), self.part.producer, why)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def client_options(given: Mapping[str, Any], refused: Mapping[str, str]) -> dict
     """The client's options, whose names may begin with ``kafka.``, without that.
 
     ``{env:NAME}`` in a value stands for an environment variable. ``refused`` has the options that the caller sets
-    itself, each with the reason; it listens to errors, and logs.
+    itself, each with the reason. ``error_cb`` and ``logger`` are refused here, too.
     """
     refused = {**_REFUSED, **refused}
     options = {}
@@ -61,13 +61,13 @@ def new_client(kind: str, options: Mapping[str, Any]) -> Any:
 
     Of the options, an "admin" takes those that all clients have.
     """
-    options = of_connections(options) if kind == "admin" else options
     confluent = library()
-    classes = {"consumer": confluent.Consumer, "producer": confluent.Producer}
     if kind == "admin":
-        classes["admin"] = library("confluent_kafka.admin").AdminClient
+        made, options = library("confluent_kafka.admin").AdminClient, of_connections(options)
+    else:
+        made = confluent.Consumer if kind == "consumer" else confluent.Producer
     try:
-        return classes[kind]({**options, "logger": LOG})
+        return made({**options, "logger": LOG})
     except (confluent.KafkaException, ValueError, TypeError) as error:
         found = _PROPERTY.search(str(error))
         name = f"the option {found[1]!r}" if found else f"one of the options {sorted(options)}"

@@ -131,7 +131,8 @@ class Consumption:
 
     def _step(self) -> None:
         batches = self._consumed()
-        self._raise_failure()
+        if self._failure is not None:
+            raise self._failure
         for part, messages in batches.items():
             self._take(part, messages)
         if batches:
@@ -467,7 +468,3 @@ class Consumption:
             self._down = (first if now - last <= DOWN_SECONDS else now), now
             if now - self._down[0] > DOWN_SECONDS:
                 self._failure = self._failure or unavailable(self._topics.servers, self._errors.last, "Reading")
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure

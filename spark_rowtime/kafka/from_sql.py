@@ -44,9 +44,7 @@ def require_allowed(texts: Mapping[str, str], allowed: Collection[str]) -> None:
             _require(text, allowed, name, f"names the function {text!r}, which would be imported")
         if name == "malformed" and text.startswith(KAFKA):
             _require(text, allowed, name, f"sends messages into the topic {text}")
-        if name == "config":
-            raise _not_for_sql(name, f"of Kafka's client are: {', '.join(sorted(CLIENT_OPTIONS))}")
-        if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in CLIENT_OPTIONS:
+        if name == "config" or (name.startswith(PREFIX) and name.removeprefix(PREFIX) not in CLIENT_OPTIONS):
             raise _not_for_sql(name, f"of Kafka's client are: {', '.join(sorted(CLIENT_OPTIONS))}")
         if name.startswith("registry.") and name not in REGISTRY_OPTIONS:
             raise _not_for_sql(name, f"of the registry's client are: {', '.join(sorted(REGISTRY_OPTIONS))}")

@@ -6,7 +6,6 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import MessageNotReadyError, SchemaMismatchError
-from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.dead_letters import DeadLetters
 from spark_rowtime.kafka.decoding import Bounded, Decoder
 from spark_rowtime.kafka.malformed import MalformedError, MalformedMessages, kept_cause, undecodable
@@ -30,7 +29,7 @@ class PartitionFeed(PartitionReader):
     ) -> None:
         self._decode, self._malformed = decode, malformed
         super().__init__(part, open_sink)
-        self._rows, self._noted = 0, False
+        self._rows = 0
 
     @property
     def full(self) -> bool:
@@ -106,15 +105,11 @@ class PartitionFeed(PartitionReader):
 
     def _note_no_row(self, message: Any, why: str | None) -> None:
         """Logs the first message that has a bound, but no row."""
-        if why is not None and not self._noted:
-            self._noted = True
-            LOG.warning(
+        if why is not None:
+            self._tell_once(
                 "The message at offset %s of partition %s of topic %s is a bound, and no row: %s. It and further ones "
                 "count as bounds alone. A decoder that returns None for them says that this is meant.",
-                message.offset(),
-                self.part.number,
-                self.part.topic,
-                why,
+                *(message.offset(), self.part.number, self.part.topic, why),
             )
 
     def _reject(self, message: Any, cause: str) -> None:

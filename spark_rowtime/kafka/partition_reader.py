@@ -41,7 +41,7 @@ class PartitionReader:
         """Whether the stream does not wait for the partition, because nothing comes."""
         self._promised = False
         """Whether there is a bound that is not committed."""
-        self._told_ahead = False
+        self._told: set[str] = set()
         self.committed_at = self.taken_at = time.monotonic()
 
     @property
@@ -152,17 +152,17 @@ class PartitionReader:
         return {}
 
     def _tell_ahead(self, why: str) -> None:
-        """Logs the first bound that lies too far ahead."""
-        if not self._told_ahead:
-            self._told_ahead = True
-            LOG.warning(
-                "A bound at offset %s of partition %s of topic %s promises nothing, and neither do further ones that "
-                "lie too far ahead: %s",
-                self.position,
-                self.part.number,
-                self.part.topic,
-                why,
-            )
+        self._tell_once(
+            "A bound at offset %s of partition %s of topic %s promises nothing, and neither do further ones that lie "
+            "too far ahead: %s",
+            *(self.position, self.part.number, self.part.topic, why),
+        )
+
+    def _tell_once(self, text: str, *values: object) -> None:
+        """Logs a text the first time that it is to be told of this partition."""
+        if text not in self._told:
+            self._told.add(text)
+            LOG.warning(text, *values)
 
     def _took(self, message: Any) -> None:
         """Counts a message, and all before it, as taken."""

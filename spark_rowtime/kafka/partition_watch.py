@@ -5,7 +5,6 @@ from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import CutRegressionError
-from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.message_floors import Floor
 from spark_rowtime.kafka.partition_reader import PartitionReader
@@ -38,7 +37,6 @@ class PartitionWatch(PartitionReader):
         """The strongest promise that was made."""
         self._cut = 0
         """The offset below which no cut may lie, where a partition was truncated."""
-        self._told = False
 
     def take(self, messages: list[Any]) -> None:
         """Takes messages in the order of their offsets."""
@@ -94,16 +92,11 @@ class PartitionWatch(PartitionReader):
 
     def _tell(self, message: Any, why: str) -> None:
         """Logs the first message that promises nothing."""
-        if not self._told:
-            self._told = True
-            LOG.warning(
-                "The message at offset %s of partition %s of topic %s gives no bound: %s. It and further ones count "
-                "as messages that promise nothing.",
-                message.offset(),
-                self.part.number,
-                self.part.topic,
-                why,
-            )
+        self._tell_once(
+            "The message at offset %s of partition %s of topic %s gives no bound: %s. It and further ones count "
+            "as messages that promise nothing.",
+            *(message.offset(), self.part.number, self.part.topic, why),
+        )
 
 
 def _ahead(floor: int) -> str:

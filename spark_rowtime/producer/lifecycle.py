@@ -3,13 +3,13 @@
 import os
 import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.topic_cut import to_cut
 from spark_rowtime.errors import ProducerFencedError, SinkClosedError, not_serializable
 from spark_rowtime.producer.acceptance import Acceptance
+from spark_rowtime.producer.block import BlockEnd
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.late_log import LateReport
 from spark_rowtime.producer.outbox import Outbox
@@ -20,7 +20,7 @@ from spark_rowtime.types.arguments import to_flag
 from spark_rowtime.types.timestamps import END
 
 
-class SinkLifecycle:
+class SinkLifecycle(BlockEnd):
     """The part of StreamSink that ends it, and that refuses calls of a sink that has ended."""
 
     def __init__(
@@ -204,17 +204,6 @@ class SinkLifecycle:
     def __del__(self) -> None:
         if not getattr(self, "_closed", True) and self._process == os.getpid():
             collected(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.abandon()
 
     def _require_open(self) -> None:
         if self._closed:

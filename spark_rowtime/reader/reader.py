@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
-from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
@@ -358,9 +357,7 @@ class RowReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _resume(self, position: str) -> None:

@@ -7,8 +7,7 @@ from typing import NamedTuple, Self
 
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import in_database, without_file
-
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+from spark_rowtime.store.steady_clock import boot_id
 
 
 class DirectoryMark(NamedTuple):
@@ -45,7 +44,7 @@ class DirectoryMark(NamedTuple):
 
 def _machine() -> str:
     """Returns what differs between two machines, as long as neither starts again."""
-    return _BOOT.read_text().strip() if _BOOT.exists() else socket.gethostname()
+    return boot_id() or socket.gethostname()
 
 
 def _numbers(folder: str) -> tuple[int, int]:

@@ -10,12 +10,16 @@ import inspect
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
+from spark_rowtime.spark.event_wait import EventWait
 from spark_rowtime.spark.versioned_pickle import VersionedPickle
+from spark_rowtime.store import open_store
+from spark_rowtime.store.base import Store
 
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
@@ -41,7 +45,20 @@ class AskedReader(VersionedPickle, DataSourceStreamReader, SupportsTriggerAvaila
     call of Spark shows that the session has no extension.
     """
 
+    _path: str
     _at: Offset | None = None
+    _event_wait: EventWait | None = None
+
+    @cached_property
+    def _store(self) -> Store:
+        return open_store(self._path)
+
+    def stop(self) -> None:
+        """Called once, when the query ends."""
+        if self._event_wait is not None:
+            self._event_wait.close()
+        if "_store" in self.__dict__:
+            self._store.close()
 
     @property
     @abstractmethod

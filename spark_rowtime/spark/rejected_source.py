@@ -4,7 +4,6 @@ A late row may have any rowtime, so there is no bound until the stream is comple
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -47,16 +46,11 @@ class RejectedStreamReader(AskedReader):
         self._max_rows, self._max_bytes = options.count("maxRowsPerTrigger"), options.count("maxBytesPerTrigger")
         self._target: int | None = None
         self._seen: Offset = {}
-        self._event_wait: EventWait | None = None
         _check(options)
 
     def __getstate__(self) -> dict[str, Any]:
         """The tasks only read."""
         return {**self.__dict__, "_event_wait": None}
-
-    @cached_property
-    def _store(self) -> Store:
-        return open_store(self._path)
 
     def initialOffset(self) -> Offset:
         """Called once, when a new query starts. The earliest rejection is the first that is kept."""
@@ -79,7 +73,7 @@ class RejectedStreamReader(AskedReader):
 
     def next(self, start: Offset, *, unlimited: bool) -> Offset:
         """The end of the next batch. Nothing is registered, and no status is kept, for a reader of rejections."""
-        self._seen = self._newest()
+        self._seen = self.latest()
         after, end = self._number(start), self._number(self._seen)
         self._require_there(after, end)
         self._require_none_after_the_end(start, end)
@@ -87,7 +81,7 @@ class RejectedStreamReader(AskedReader):
         reached = max(after, end) if unlimited or self.limits is None else self._limited(after, end)
         return self._seen if reached == self._number(self._seen) else self._offset(reached, self._gaps(start))
 
-    def _newest(self) -> Offset:
+    def latest(self) -> Offset:
         """The offset of the newest rejection. Whether the stream has ended is asked first: then none follows."""
         ended = self._has_ended()
         return self._offset(self._store.rejections_end()) | ({"floor": END} if ended else {})
@@ -103,9 +97,9 @@ class RejectedStreamReader(AskedReader):
         if streams and self._event_wait is None:
             self._event_wait = EventWait([self._path, *streams])
         if self._event_wait is not None:
-            return self._event_wait.wait(seconds) or self._newest() != self._seen
+            return self._event_wait.wait(seconds) or self.latest() != self._seen
         self._store.wait(self._store.head().seq, seconds)
-        return self._newest() != self._seen
+        return self.latest() != self._seen
 
     def _limited(self, after: int, end: int) -> int:
         """Returns the number of the rejection that reaches a limit. The limits are soft: a rejection is not divided."""
@@ -128,10 +122,6 @@ class RejectedStreamReader(AskedReader):
     def prepareForTriggerAvailableNow(self) -> None:
         """The query reads exactly what is rejected now."""
         self._target = self._store.rejections_end()
-
-    def latest(self) -> Offset:
-        """The number of the newest rejection."""
-        return self._newest()
 
     def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """What a Python worker reads of a batch, also of one that is run again after a restart."""
@@ -159,13 +149,6 @@ class RejectedStreamReader(AskedReader):
 
     def commit(self, end: Offset) -> None:
         """Called after the batch up to ``end`` is committed. Nothing is kept for a reader of rejections."""
-
-    def stop(self) -> None:
-        """Called once, when the query ends."""
-        if self._event_wait is not None:
-            self._event_wait.close()
-        if "_store" in self.__dict__:
-            self._store.close()
 
     def _offset(self, number: int, gaps: Iterable[Gap] = ()) -> Offset:
         left = [gap for gap in gaps if gap[1] > number]

@@ -32,8 +32,6 @@ from spark_rowtime.spark.partition import SlicePartition, native_plan, plan, rea
 from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.spark.status_reporter import StatusReporter
 from spark_rowtime.spark.topic_late_rows import LateBatch, keep_late
-from spark_rowtime.store import open_store
-from spark_rowtime.store.base import Store
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import is_temporary, require_there
@@ -71,7 +69,6 @@ class RowtimeStreamReader(AskedReader):
         self._begun: Offset | None = None
         """Where the first batch begins. With startingPosition=latest that may be behind its logged end by then."""
         self._seen = 0
-        self._event_wait: EventWait | None = None
         self._reported: Offset | None = None
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
@@ -84,10 +81,6 @@ class RowtimeStreamReader(AskedReader):
         """The tasks get no arguments of the adapter, which may be secret."""
         ours = {"_reporter": None, "_event_wait": None, "_registration": None, "_joins": None, "_watch": None}
         return {**self.__dict__, "_adapter_arguments": {}, **ours}
-
-    @cached_property
-    def _store(self) -> Store:
-        return open_store(self._path)
 
     @cached_property
     def _cut_floors(self) -> CutFloors:
@@ -305,10 +298,7 @@ class RowtimeStreamReader(AskedReader):
             self._adapter.stop()
         if self._reporter is not None:
             self._reporter.close()
-        if self._event_wait is not None:
-            self._event_wait.close()
-        if "_store" in self.__dict__:
-            self._store.close()
+        super().stop()
 
     def _reporting(self) -> StatusReporter:
         if self._reporter is None:

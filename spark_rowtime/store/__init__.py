@@ -16,10 +16,9 @@ import pyarrow as pa
 from spark_rowtime.errors import (
     InvalidOptionError,
     StreamBusyError,
-    StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.admission import Use, require_unused, use_of
+from spark_rowtime.store.admission import Use, exists, require_unused, use_of
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.memory import STREAMS, MemoryStore
@@ -154,8 +153,9 @@ def check_store(path: str, advance: Callable[[int, int | None], object] | None =
     if path.startswith("memory://"):
         raise InvalidOptionError(f"{path} is in memory, and has no files to check.", path=path)
     if in_database(path):
-        report: Report = _postgres().check_postgres(path)
-        return report
+        with open_store(path) as store:
+            report: Report = _postgres("check").check(store)
+            return report
     from spark_rowtime.store.local import check_local  # noqa: PLC0415
 
     return check_local(_local(path), advance)
@@ -207,7 +207,8 @@ def adopt_location(path: str) -> None:
             "have one. There is nothing to adopt.",
             path=path,
         )
-    _postgres().adopt_postgres(path)
+    with cast("PostgresStore", open_store(path)) as store:
+        store.adopt()
 
 
 def rename_store(path: str, to: str) -> None:
@@ -305,11 +306,7 @@ def _require_unattached(store: MemoryStore) -> None:
 
 def _require_free(path: str) -> None:
     if path in STREAMS:
-        raise StreamExistsError(
-            f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True), "
-            "`rowtime create --exist-ok`, uses the stream that is there.",
-            path=path,
-        )
+        raise exists(path)
 
 
 def _no_memory_stream(path: str) -> StreamNotFoundError:

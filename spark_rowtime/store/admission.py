@@ -1,5 +1,6 @@
 """Admission rules that all stores share: what a commit logs, and the errors for refused calls."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -15,9 +16,11 @@ from spark_rowtime.errors import (
     InvalidOptionError,
     LateRowError,
     ProducerFencedError,
+    SinkClosedError,
     StoreUnavailableError,
     StreamBusyError,
     StreamCompleteError,
+    StreamExistsError,
 )
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Rejected, Staged
@@ -81,9 +84,7 @@ def landing(commit: Commit, trains: Sequence[Staged], own: int | None, status: s
     if not events and (raised or counts_again):
         events.append((Sent(commit.producer, stronger(in_force, commit.floor)), None, None))
     if commit.idle and (not completes(events[-1][0]) if events else status == Status.ATTACHED):
-        behind = (
-            None if commit.behind is None else CutBound(0, commit.behind)
-        )  # it is no bound: its floor counts for nothing
+        behind = None if commit.behind is None else CutBound(0, commit.behind)  # no bound: its floor counts for nothing
         events.append((Idled(commit.producer), None, behind))
     return Landing(tuple(events), bool(trains) or raised)
 
@@ -248,6 +249,29 @@ def interrupted(path: str) -> StoreUnavailableError:
         "signal's handler. Nothing of this call has landed; call it again after the other has returned.",
         path=path,
     )
+
+
+def elsewhere(path: str, process: int) -> SinkClosedError:
+    """Returns the error for a call in another process than the one that opened the stream."""
+    return SinkClosedError(
+        f"The stream at {path} was opened in process {process} and used in process {os.getpid()}, which was forked "
+        "from it. Open it in each process.",
+        path=path,
+    )
+
+
+def exists(path: str) -> StreamExistsError:
+    """Returns the error for a path at which a stream in memory or in a database is."""
+    return StreamExistsError(
+        f"There is a stream at {path} already. Choose another path; createStream(..., existOk=True), "
+        "`rowtime create --exist-ok`, uses the stream that is there.",
+        path=path,
+    )
+
+
+def closed(path: str) -> SinkClosedError:
+    """Returns the error for a call after ``close``."""
+    return SinkClosedError(f"The stream at {path} was closed. Open it again.", path=path)
 
 
 def redeclared(producer: str, stored: str, given: str) -> InvalidOptionError:

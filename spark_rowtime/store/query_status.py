@@ -176,11 +176,9 @@ def _source(given: Stranger) -> QuerySource:
 
 
 def _offsets(given: Stranger | None) -> Offsets | None:
-    return (
-        None
-        if given is None
-        else offsets_of({t: ends.all(Stranger.whole) for t, ends in given.all(Stranger.part).items()})
-    )
+    if given is None:
+        return None
+    return offsets_of({topic: ends.all(Stranger.whole) for topic, ends in given.all(Stranger.part).items()})
 
 
 def _operator(given: Stranger) -> QueryOperator:

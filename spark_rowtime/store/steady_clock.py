@@ -20,7 +20,7 @@ class Reading(NamedTuple):
 
 def machine_reading() -> Reading:
     """Returns how long the machine has run, without the time it was suspended. Nobody can set this clock."""
-    return Reading(_boot(), time.monotonic_ns() // 1000)
+    return Reading(boot_id(), time.monotonic_ns() // 1000)
 
 
 def reading(now: Callable[[], int], steady: Callable[[], Reading]) -> Reading:
@@ -43,7 +43,7 @@ def _monotonic() -> int:
 
 
 @cache
-def _boot() -> str:
+def boot_id() -> str:
     """Returns the id of the current boot; empty if the system has none. A smaller reading then shows a reboot."""
     try:
         return _BOOT_ID.read_text().strip()

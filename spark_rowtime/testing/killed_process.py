@@ -26,7 +26,7 @@ def run_until_killed(suite: type, method: str, folder: Path, dies_at: int, *, be
 
 
 def run_to_end(suite: type, method: str, folder: Path) -> None:
-    """Calls ``suite().method(folder)`` in a new process; raises AssertionError if it fails or does not end."""
+    """Calls ``suite().method(folder, 0, True)`` in a new process; raises AssertionError if it fails or does not end."""
     try:
         done = _run(suite, method, folder, 0, True)
     except subprocess.TimeoutExpired:

@@ -29,11 +29,7 @@ def to_text(value: Any, name: str) -> str:
             return value.encode().decode()
         except UnicodeEncodeError:
             pass
-    raise InvalidOptionError(
-        f"{name}={short_repr(value)} must be a string without NUL characters and without unpaired surrogates.",
-        option=name,
-        value=short_repr(value),
-    )
+    raise _refused(value, name, "must be a string without NUL characters and without unpaired surrogates")
 
 
 def to_texts(value: Any, name: str) -> dict[str, str]:
@@ -54,13 +50,9 @@ def to_name(value: Any, name: str) -> str:
     """
     text = to_line(value, name)
     if not text.strip():
-        raise InvalidOptionError(f"{name}={short_repr(value)} must not be empty.", option=name, value=short_repr(value))
+        raise _refused(value, name, "must not be empty")
     if len(text) > LONGEST_NAME:
-        raise InvalidOptionError(
-            f"{name}={short_repr(value)} is too long for a name: it may have {LONGEST_NAME} characters.",
-            option=name,
-            value=short_repr(value),
-        )
+        raise _refused(value, name, f"is too long for a name: it may have {LONGEST_NAME} characters")
     return text
 
 
@@ -68,11 +60,7 @@ def to_line(value: Any, name: str) -> str:
     """Does what :func:`to_text` does, and refuses control characters and line breaks."""
     text = to_text(value, name)
     if _CONTROLS.search(text):
-        raise InvalidOptionError(
-            f"{name}={short_repr(value)} has a line break or another control character. Leave these out.",
-            option=name,
-            value=short_repr(value),
-        )
+        raise _refused(value, name, "has a line break or another control character. Leave these out")
     return text
 
 
@@ -89,29 +77,26 @@ def to_count(value: Any, name: str, least: int = 0, most: int = _LARGEST_COUNT, 
     if is_whole(value) and least <= value <= most:
         return int(value)
     limits = f", {least} or more" if most == _LARGEST_COUNT else f" from {least} to {most}"
-    raise InvalidOptionError(
-        f"{name}={short_repr(value)} must be a whole number{unit and f' of {unit}'}{limits}.",
-        option=name,
-        value=short_repr(value),
-    )
+    raise _refused(value, name, f"must be a whole number{unit and f' of {unit}'}{limits}")
 
 
 def to_choice(value: Any, name: str, *allowed: str) -> str:
     """Returns one of ``allowed``; raises InvalidOptionError, which names ``name``, for other values."""
     if isinstance(value, str) and value in allowed:
         return value
-    raise InvalidOptionError(
-        f"{name}={short_repr(value)} is neither {' nor '.join(map(repr, allowed))}.",
-        option=name,
-        value=short_repr(value),
-    )
+    raise _refused(value, name, f"is neither {' nor '.join(map(repr, allowed))}")
 
 
 def to_flag(value: Any, name: str) -> bool:
     """Returns True or False; raises InvalidOptionError, which names ``name``, for other values, such as "no"."""
     if isinstance(value, bool):
         return value
-    raise InvalidOptionError(f"{name}={short_repr(value)} must be True or False.", option=name, value=short_repr(value))
+    raise _refused(value, name, "must be True or False")
+
+
+def _refused(value: Any, name: str, why: str) -> InvalidOptionError:
+    shown = short_repr(value)
+    return InvalidOptionError(f"{name}={shown} {why}.", option=name, value=shown)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -294,20 +294,20 @@ def rowtime_micros(rows: pa.RecordBatch) -> pa.Array:
     return rows.column(ROWTIME).cast(pa.int64())
 
 
+def names_in(field: pa.Field) -> list[str]:
+    """The name of the field, and those of all fields within its type."""
+    inside = [field.type.field(i) for i in range(field.type.num_fields)]
+    return [field.name, *(name for child in inside for name in names_in(child))]
+
+
 def show_schema(schema: pa.Schema) -> str:
     """The columns with their types as readable text, separated by commas."""
     return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in schema)
 
 
-def same_schema(one: pa.Schema, other: pa.Schema) -> bool:
-    """Whether two stream schemas have the same columns in the same order; metadata is ignored."""
-    return bool(one.remove_metadata().equals(other.remove_metadata()))
-
-
 def is_schema_of(stream: pa.Schema, given: pa.Schema) -> bool:
     """Whether ``given`` is the stream's schema, or the one that it had before columns were added."""
-    columns = len(given)
-    return lacks_only_added(given.names, stream) and same_schema(pa.schema(list(stream)[:columns]), given)
+    return lacks_only_added(given.names, stream) and bool(pa.schema(list(stream)[: len(given)]) == given)
 
 
 def fitting_schema(stream: pa.Schema, output: pa.Schema, path: str) -> pa.Schema:

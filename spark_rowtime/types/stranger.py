@@ -6,12 +6,11 @@ from typing import Any, Self, TypeVar
 from spark_rowtime.types.arguments import is_whole
 from spark_rowtime.types.json_values import load
 from spark_rowtime.types.timestamps import END
+from spark_rowtime.types.values import FIRST_TIME
 
 MOST_CHARACTERS = 1_000_000
 """The largest text of another party that is parsed; a longer one is refused."""
 _LARGEST = (1 << 63) - 1
-_EARLIEST = -62_135_596_800_000_000
-"""The first microsecond that can be shown, in the year 1."""
 _Part = TypeVar("_Part")
 
 
@@ -50,7 +49,7 @@ class Stranger:
     def time(self, name: str) -> int | None:
         """A time in microseconds, at most the end of time."""
         value = self.whole(name)
-        if value is not None and value < _EARLIEST:
+        if value is not None and value < FIRST_TIME:
             raise _other(name)
         return None if value is None else min(value, END)
 

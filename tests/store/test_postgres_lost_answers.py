@@ -31,7 +31,7 @@ def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresS
     sink.flush()
     store, errors = sink._store, list[Exception | None]()
     with postgres.connect() as other:
-        lock_gate(other, store._id)
+        lock_gate(other, store.number)
         sink.sendRow(("2026-01-05T11:00Z", 2))
         lost = started(lambda: errors.append(raised(sink.flush)))
         for attempt in range(1, ATTEMPTS + 1):

@@ -136,7 +136,7 @@ def test_a_transaction_that_has_not_taken_the_gate(
     writer.send([0])
     with postgres.connect() as other:
         other.execute("BEGIN")
-        other.execute("UPDATE rowtime.heads SET rows = rows WHERE stream = %s", (store._id,))
+        other.execute("UPDATE rowtime.heads SET rows = rows WHERE stream = %s", (store.number,))
         thread = Thread(target=lambda: writer.send([9]))
         thread.start()
         while not postgres.execute("SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):

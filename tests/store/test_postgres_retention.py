@@ -40,7 +40,7 @@ def store(postgres: PostgresServer) -> Iterator[Store]:
 
 def add_bounds(postgres: PostgresServer, store: Store, count: int) -> None:
     """Makes the log longer by bounds."""
-    stream, seq = store._id, store.head().seq
+    stream, seq = store.number, store.head().seq
     postgres.execute(_BOUNDS.format(stream, count, seq))
     postgres.execute(f"UPDATE rowtime.heads SET seq = {seq + count} WHERE stream = {stream}")
 

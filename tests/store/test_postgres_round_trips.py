@@ -78,7 +78,7 @@ def test_a_reader_goes_on_while_another_client_has_the_lock(postgres: PostgresSe
     """A lease has ended. Whoever holds the lock keeps the producers from renewing, so the end is not noted now."""
     with open_store(path) as store, postgres.connect() as other, rt.openReader(path, order="arrival") as reader:
         Writer(store, "a", lease=1).send([1])
-        lock_gate(other, store._id)
+        lock_gate(other, store.number)
         assert [train.rows.num_rows for train in reader] == [1]
         assert [producer.status for producer in infos(store)] == ["attached"]
         other.execute("ROLLBACK")
@@ -240,7 +240,7 @@ def test_a_session_goes_on_with_its_statements_after_one_has_failed(postgres: Po
     with open_store(path) as store, postgres.connect() as other:
         server = session(store)
         store._connection.rows(("SET lock_timeout = '1ms'", ()))
-        lock_gate(other, store._id)
+        lock_gate(other, store.number)
         for _ in range(3):
             with pytest.raises(rt.StoreUnavailableError, match="locked"):
                 store.attach("a", "holder", "{}")

@@ -44,7 +44,7 @@ def _blocks(connection: Any, store: Store, writer: Writer) -> int | None:
     with connection.transaction(force_rollback=True):
         (before,) = connection.execute(_BLOCKS).fetchone()
         landed = connection.execute(
-            *call(commit, store._id, store.name, store.settings, None, None), binary=True
+            *call(commit, store.number, store.name, store.settings, None, None), binary=True
         ).fetchone()
         (after,) = connection.execute(_BLOCKS).fetchone()
     return None if landed[0] is None else int(after - before)
@@ -72,7 +72,7 @@ def test_a_commit_does_not_walk_the_versions_that_a_snapshot_keeps(postgres: Pos
             if second % 100 == 0:
                 looked_at.append(blocks(measuring, store, writers[(second + 1) % 3]))
         assert max(looked_at[-5:]) < 2 * max(looked_at[:5]), looked_at
-        ((versions,),) = postgres.execute(f"SELECT count(*) FROM rowtime.producers WHERE stream = {store._id}")
+        ((versions,),) = postgres.execute(f"SELECT count(*) FROM rowtime.producers WHERE stream = {store.number}")
         assert versions == 3
     assert read(store) == list(range(1, COMMITS + 1))
     assert store.head().floor == min(store.producer(name).floor for name in "abc")
@@ -87,7 +87,7 @@ def test_each_producer_that_counts_has_the_era_of_the_head(
     monkeypatch.setattr(eras, "ERA_PRODUCERS", 1)
     strangers = (
         "SELECT p.name FROM rowtime.producers p, rowtime.heads h WHERE h.stream = p.stream AND p.era <> h.era AND "
-        f"p.status IN ('attached', 'idle', 'expected') AND p.stream = {store._id}"
+        f"p.status IN ('attached', 'idle', 'expected') AND p.stream = {store.number}"
     )
     writers = {name: Writer(store, name) for name in "abcd"}
     for second in range(1, 60):
@@ -100,7 +100,7 @@ def test_each_producer_that_counts_has_the_era_of_the_head(
             store.renew(name, writers[name].epoch, sends=True)
         writers[name].send([second], [second], floor=second)  # two trains: not the server's function
         assert postgres.execute(strangers) == []
-    ((era,),) = postgres.execute(f"SELECT era FROM rowtime.heads WHERE stream = {store._id}")
+    ((era,),) = postgres.execute(f"SELECT era FROM rowtime.heads WHERE stream = {store.number}")
     assert era > 40
     assert check_store(store.path).damage == []
 
@@ -109,7 +109,7 @@ def test_a_client_that_knows_no_eras_brings_no_producer_back(postgres: PostgresS
     """One of an older version, that was connected when the tables were upgraded: the bound would not wait for it."""
     gone, stays = Writer(store, "gone"), Writer(store, "stays")
     gone.leave()
-    brings_back = f"UPDATE rowtime.producers SET status = 'attached' WHERE stream = {store._id} AND name = 'gone'"
+    brings_back = f"UPDATE rowtime.producers SET status = 'attached' WHERE stream = {store.number} AND name = 'gone'"
     for second in range(1, eras.ERA_COMMITS + 1):
         stays.send([second], floor=second)
     with pytest.raises(psycopg.errors.RaiseException, match="newer version of spark-rowtime"):

@@ -33,7 +33,7 @@ def within_a_transaction(path):
     store = open_store(path)  # a part of a pipeline: the server has the lock, and waits without a time limit
     made = store._connection._connected().pgconn
     made.enter_pipeline_mode()
-    for sql in (b"BEGIN", (lock_stream(0)[0] % store._id).encode()):
+    for sql in (b"BEGIN", (lock_stream(0)[0] % store.number).encode()):
         made.send_query_params(sql, None)
     made.send_flush_request()
     made.flush()

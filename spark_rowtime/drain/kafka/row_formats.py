@@ -1,13 +1,13 @@
 """What Avro and Protobuf refuse: names of columns, types that they have no place for, and maps with a key twice."""
 
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
 from spark_rowtime.errors import SchemaMismatchError
+from spark_rowtime.types.schema import names_in
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -15,25 +15,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def require_names(schema: pa.Schema, form: str) -> None:
     """Raises SchemaMismatchError for a column, or a field within one, whose name the format cannot have."""
     for column in schema:
-        for name in _names(column):
+        for name in names_in(column):
             if _NAME.fullmatch(name) is None:
                 raise SchemaMismatchError(
                     f"{form} has letters, digits and _ in names, and column {column.name!r} has the name {name!r}. "
                     "Rename it in the stream's query or feed, or drain with another encoder.",
                     column=column.name,
                 )
-
-
-def _names(field: pa.Field) -> Iterator[str]:
-    yield field.name
-    kind = field.type
-    if pa.types.is_struct(kind):
-        for part in kind:
-            yield from _names(part)
-    elif pa.types.is_list(kind):
-        yield from _names(kind.value_field)
-    elif pa.types.is_map(kind):
-        yield from _names(kind.item_field)
 
 
 def unsupported(column: str, kind: pa.DataType, why: str) -> SchemaMismatchError:

@@ -11,7 +11,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.drain.properties import bound_in, extent_properties
 from spark_rowtime.drain.sink import TableSink
 from spark_rowtime.errors import ProducerFencedError, SchemaMismatchError, StoreUnavailableError
-from spark_rowtime.types.schema import columns_of
+from spark_rowtime.types.schema import columns_of, names_in
 
 ATTEMPTS = 20
 """How often a commit is tried beside other writers, whose commits came first."""
@@ -130,7 +130,7 @@ def _require_field(target: str, field: pa.Field, there: pa.Field) -> None:
 def require_names(target: str, schema: pa.Schema, refused: str, what: str) -> None:
     """Raises SchemaMismatchError if the name of a column, or of a field in one, has a character of ``refused``."""
     for field in schema:
-        for name in _names(field):
+        for name in names_in(field):
             if re.search(f"[{re.escape(refused)}]", name):
                 raise SchemaMismatchError(
                     f"Column {field.name!r} cannot be kept in {target}: {what} does not allow {name!r} as a name, "
@@ -138,12 +138,6 @@ def require_names(target: str, schema: pa.Schema, refused: str, what: str) -> No
                     path=target,
                     column=field.name,
                 )
-
-
-def _names(field: pa.Field) -> list[str]:
-    kind = field.type
-    inside = [kind.field(i) for i in range(kind.num_fields)]
-    return [field.name, *(name for child in inside for name in _names(child))]
 
 
 def _fenced(target: str, known: Mapping[str, str], found: Mapping[str, str]) -> ProducerFencedError:

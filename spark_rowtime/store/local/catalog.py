@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from spark_rowtime.errors import DataLostError, RowtimeError, StoreCorruptError, StoreUnavailableError
 from spark_rowtime.store.forks import close_before_forks, no_fork
+from spark_rowtime.store.local import meta
 from spark_rowtime.store.local.connection import CATALOGS, connect, inode_of
 from spark_rowtime.store.local.format import APPLICATION_ID, FORMAT, STATEMENTS, TABLES, UPGRADES, tables
 from spark_rowtime.store.local.reading import Copied, connect_to_read, is_stale, may_write
-from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.store.local.seal import Damaged, crc, intact
 from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS, damaged, read_only
 from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 
@@ -159,22 +160,19 @@ class Catalog:
         """Returns the stream's id, schema and settings."""
         try:
             rows = self.execute("SELECT name, value, seal FROM meta").fetchall()
-            meta = {row[0]: row[1] for row in rows if intact((row[0], crc(row[1]), row[2]), "meta")}
-            schema = pa.ipc.read_schema(pa.py_buffer(meta["schema"]))
-            return meta["stream"], schema, settings_of(meta["settings"])
+            about = {row[0]: row[1] for row in rows if intact((row[0], crc(row[1]), row[2]), "meta")}
+            schema = pa.ipc.read_schema(pa.py_buffer(about["schema"]))
+            return about["stream"], schema, settings_of(about["settings"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise damaged(self.file, repr(error)) from error
 
     def set_schema(self, schema: pa.Schema) -> None:
         """Replaces the stream's schema. Call it in a transaction."""
-        value = schema.serialize().to_pybytes()
-        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'schema'", (value, seal(("schema", crc(value)))))
+        meta.put(self.execute, schema=schema.serialize().to_pybytes())
 
     def set_settings(self, settings: StreamSettings) -> None:
         """Replaces the stream's settings. Call it in a transaction."""
-        value = settings_text(settings)
-        sealed = seal(("settings", crc(value)))
-        self.execute("UPDATE meta SET value = ?, seal = ? WHERE name = 'settings'", (value, sealed))
+        meta.put(self.execute, settings=settings_text(settings))
 
     def backup(self, to: sqlite3.Connection) -> None:
         """Copies the catalog as of one moment. Others may write meanwhile."""
@@ -292,10 +290,8 @@ def create_catalog(file: Path, schema: pa.Schema, settings: StreamSettings) -> N
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {FORMAT}")
         db.executescript(f"BEGIN; {TABLES}")  # one transaction, which costs one sync of the disk
-        meta = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
-        meta["settings"] = settings_text(replace(settings, location=None))  # a directory has none
-        rows = [(name, value, seal((name, crc(value)))) for name, value in meta.items()]
-        db.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
+        about = {"stream": str(uuid.uuid4()), "schema": schema.serialize().to_pybytes()}
+        meta.put(db.execute, **about, settings=settings_text(replace(settings, location=None)))  # a directory has none
         db.execute("COMMIT")
     finally:
         db.close()

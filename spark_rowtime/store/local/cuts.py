@@ -5,8 +5,9 @@ from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.store.cut_folding import folded, portion
+from spark_rowtime.store.local import meta
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import Damaged, intact, seal
+from spark_rowtime.store.local.seal import Damaged, intact, sealed
 
 PORTION_CUTS = 10_000
 """How many cuts are read at a time."""
@@ -27,12 +28,12 @@ def add(catalog: Catalog, logged: LoggedCut) -> None:
     if logged.cut is not None and logged.cut.whole:
         whole, parts = logged.seq, 0
     end = (logged.producer, whole, parts + 1, number)
-    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", (*end, seal(end)))
+    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", sealed(end))
 
 
 def _insert(catalog: Catalog, logged: LoggedCut, number: int) -> None:
     values = (logged.seq, logged.producer, logged.floor, logged.cut and logged.cut.text(), number)
-    catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", (*values, seal(values)))
+    catalog.execute("INSERT INTO topic_cuts VALUES (?, ?, ?, ?, ?, ?)", sealed(values))
 
 
 def fold(catalog: Catalog, upto: int) -> bool:
@@ -47,8 +48,7 @@ def fold(catalog: Catalog, upto: int) -> bool:
         return False
     last, number = found[-1].seq, _gone(catalog) + len(found)
     catalog.execute("DELETE FROM topic_cuts WHERE seq <= ?", (last,))
-    values = (_FOLDED, number - len(kept))
-    catalog.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (*values, seal(values)))
+    meta.put(catalog.execute, **{_FOLDED: number - len(kept)})
     for place, logged in enumerate(kept, number - len(kept) + 1):
         _insert(catalog, logged, place)
     for producer in {logged.producer for logged in found}:
@@ -67,7 +67,7 @@ def _correct_end(catalog: Catalog, producer: str, folded_upto: int) -> None:
         whole = first if first <= folded_upto else None
     (parts,) = catalog.execute(_PARTS, (producer, whole or 0)).fetchone()
     end = (producer, whole, parts, number)
-    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", (*end, seal(end)))
+    catalog.execute("INSERT OR REPLACE INTO cut_ends VALUES (?, ?, ?, ?, ?)", sealed(end))
 
 
 def _newest(catalog: Catalog) -> int:
@@ -78,8 +78,7 @@ def _newest(catalog: Catalog) -> int:
 
 def _gone(catalog: Catalog) -> int:
     """Returns how many cuts there were before those that are there."""
-    row = catalog.execute("SELECT name, value, seal FROM meta WHERE name = ?", (_FOLDED,)).fetchone()
-    return 0 if row is None else int(intact(row, "meta")[1])
+    return int(meta.get(catalog.execute, _FOLDED) or 0)
 
 
 def _end(catalog: Catalog, producer: str) -> tuple[int | None, int] | None:

@@ -38,7 +38,9 @@ def create_local(path: str, schema: pa.Schema, settings: StreamSettings, produce
     """
     with building(absolute(path), "creating") as folder:
         create_catalog(folder / CATALOG, schema, settings)
-        _expect(folder, producers)
+        if producers:
+            with open_local(str(folder), "power") as store:
+                store.expect(producers)
 
 
 @contextmanager
@@ -62,12 +64,6 @@ def building(place: Path, why: str) -> Iterator[Path]:
         raise storage_error(error, str(place)) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _expect(folder: Path, producers: Sequence[str]) -> None:
-    if producers:
-        with open_local(str(folder), "power") as store:
-            store.expect(producers)
 
 
 def stray(place: Path, why: str) -> Path:
@@ -98,14 +94,11 @@ def require_free(place: Path) -> None:
 def require_nothing(place: Path) -> None:
     """Raises StreamExistsError if anything exists at ``place``."""
     if os.path.lexists(place):
-        raise _exists(place)
-
-
-def _exists(place: Path) -> StreamExistsError:
-    return StreamExistsError(
-        f"There is {_what(place)} at {place} already. Choose another path{_used_by_exist_ok(place)}.",
-        path=str(place),
-    )
+        existing = "; createStream(..., existOk=True), `rowtime create --exist-ok`, uses the stream that is there"
+        raise StreamExistsError(
+            f"There is {_what(place)} at {place} already. Choose another path{existing if is_stream(place) else ''}.",
+            path=str(place),
+        )
 
 
 def open_local(
@@ -185,14 +178,6 @@ def _what(place: Path) -> str:
     if place.is_dir() and not os.access(place, os.X_OK):
         return "a directory that this user may not look into"
     return "a directory that is not a stream" if place.is_dir() else "a file"
-
-
-def _used_by_exist_ok(place: Path) -> str:
-    return (
-        "; createStream(..., existOk=True), `rowtime create --exist-ok`, uses the stream that is there"
-        if is_stream(place)
-        else ""
-    )
 
 
 def list_local(folder: str) -> list[str]:

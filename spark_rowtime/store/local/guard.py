@@ -5,8 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from spark_rowtime.errors import SinkClosedError
-from spark_rowtime.store.admission import interrupted
+from spark_rowtime.store.admission import closed, elsewhere, interrupted
 from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS, storage_error
 
 
@@ -25,17 +24,13 @@ class Guard:
 
     def __enter__(self) -> None:
         if os.getpid() != self._process:
-            raise SinkClosedError(
-                f"The stream at {self._path} was opened in process {self._process} and used in process "
-                f"{os.getpid()}, which was forked from it. Open it in each process.",
-                path=self._path,
-            )
+            raise elsewhere(self._path, self._process)
         if self.inner._is_owned() and not self._lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001
             raise interrupted(self._path)
         self._lock.acquire()
         if self._closed:
             self._lock.release()
-            raise SinkClosedError(f"The stream at {self._path} was closed. Open it again.", path=self._path)
+            raise closed(self._path)
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._lock.release()

@@ -21,14 +21,14 @@ from spark_rowtime.store.history import (
     key_parts,
     writers,
 )
-from spark_rowtime.store.local import cuts, key_floors, producers, readers, rejections, snapshot, statuses
+from spark_rowtime.store.local import cuts, key_floors, meta, producers, readers, rejections, snapshot, statuses
 from spark_rowtime.store.local.catalog import BUSY_TIMEOUT, CATALOG, Catalog, create_catalog
 from spark_rowtime.store.local.collector import full_segment
 from spark_rowtime.store.local.copy import copy_local
 from spark_rowtime.store.local.directory import building
 from spark_rowtime.store.local.folders import absolute
 from spark_rowtime.store.local.log import Log
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import intact, sealed
 from spark_rowtime.store.local.segment import Location, SegmentWriter
 from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.local.storage_errors import storage_errors
@@ -114,8 +114,6 @@ def _write(catalog: Catalog, history: History, writer: SegmentWriter) -> None:
         cuts.add(catalog, cut)
     for one in writers(now):
         statuses.save(catalog, one.role, one.name, one.content, now.uptime - one.unseen)
-    uptime = (COPIED, now.uptime, 0)
-    catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", (*uptime, seal(uptime)))
-    meta = {"stream": str(uuid.uuid4()), "ancestors": json.dumps({**now.ancestors, now.stream: now.head.seq})}
-    for name in meta.items():
-        catalog.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (*name, seal(name)))
+    catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", sealed((COPIED, now.uptime, 0)))
+    former = json.dumps({**now.ancestors, now.stream: now.head.seq})
+    meta.put(catalog.execute, stream=str(uuid.uuid4()), ancestors=former)

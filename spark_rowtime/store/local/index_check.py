@@ -1,5 +1,7 @@
 """Finds trains by the index of their spans, and checks that it is whole: no checksum shows a missing entry."""
 
+from typing import Any
+
 from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.log import ends
@@ -86,7 +88,7 @@ def slices_between(catalog: Catalog, after: Position, upto: Position) -> list[Sl
     rows = catalog.execute(_NEW, (after.seq, upto.seq, cut)).fetchall()
     if after.cut is not None and after.cut < cut:
         rows = catalog.execute(_OLD, (after.cut, cut, min(after.seq, upto.seq))).fetchall() + rows
-    return [_slice(*intact(row, "events")) for row in rows]
+    return [_slice(intact(row, "events")) for row in rows]
 
 
 def all_there(catalog: Catalog, after: int, upto: int) -> bool:
@@ -97,9 +99,7 @@ def all_there(catalog: Catalog, after: int, upto: int) -> bool:
     return bool(count == expected and total == expected * (after + 1 + last) // 2)
 
 
-def _slice(
-    seq: int, _kind: str, producer: str, _time: int, _floor: int, _stream_floor: int, _stream_largest: int,
-    _stream_rows: int, rows: int, least: int, largest: int, _width: int,
-    segment: str, offset: int, length: int, checksum: int,
-) -> Slice:  # fmt: skip
-    return Slice(seq, producer, rows, least, largest, length, Location(segment, offset, length, checksum))
+def _slice(event: tuple[Any, ...]) -> Slice:
+    seq, _, producer, *_, rows, least, largest, _ = event[:12]
+    place = Location(*event[12:])
+    return Slice(seq, producer, rows, least, largest, place.length, place)

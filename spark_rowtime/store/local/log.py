@@ -4,7 +4,7 @@ from spark_rowtime.bounds.clock import Event, Sent, logged_event
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import Damaged, intact, seal
+from spark_rowtime.store.local.seal import Damaged, intact, sealed
 from spark_rowtime.store.position import EMPTY, Head
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
@@ -25,7 +25,8 @@ class Log:
     """The table ``events``, as far as this object knows it: :meth:`catch_up` moves it to the log's end."""
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog, self._head = catalog, EMPTY
+        self._catalog, self.last = catalog, EMPTY
+        """``last``: the end of the log after :meth:`catch_up` and all events appended since."""
 
     def head(self) -> Head:
         """Returns the end of the log as it is on disk now."""
@@ -61,12 +62,12 @@ class Log:
 
     def catch_up(self) -> None:
         """Takes over what other processes wrote. Call it in a transaction."""
-        if self._catalog.execute(_LAST).fetchone() != self._head:
-            self._head = self.head()
+        if self._catalog.execute(_LAST).fetchone() != self.last:
+            self.last = self.head()
 
     def forget(self) -> None:
         """Discards the cached state. Called after a transaction that was rolled back, from which the state came."""
-        self._head = EMPTY
+        self.last = EMPTY
 
     def append(self, event: Event, head: Head, train: Staged | None, now: int) -> None:
         """Adds one event, with which the log ends at ``head``. Call it in a transaction after :meth:`catch_up`."""
@@ -81,8 +82,8 @@ class Log:
     def _insert(self, event: Event, head: Head, time: int, train: tuple[object, ...]) -> None:
         kind, own = type(event).__name__.lower(), event.floor if isinstance(event, Sent) else None
         row = (head.seq, kind, event.producer, time, own, *head[1:], *train)
-        self._catalog.execute(_INSERT, (*row, seal(row)))
-        self._head = head
+        self._catalog.execute(_INSERT, sealed(row))
+        self.last = head
 
     def columns(self) -> list[list[object]]:
         """Returns the log as the values of BOUNDS_COLUMNS."""
@@ -91,11 +92,6 @@ class Log:
         if any(row[0] != rows[0][0] + n for n, row in enumerate(rows)):
             raise Damaged("events are missing from the log")
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
-
-    @property
-    def last(self) -> Head:
-        """The end of the log after :meth:`catch_up` and all events appended since."""
-        return self._head
 
 
 def ends(catalog: Catalog) -> tuple[int, int]:

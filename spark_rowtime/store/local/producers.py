@@ -7,7 +7,7 @@ from isal.isal_zlib import crc32
 
 from spark_rowtime.bounds.clock import COUNTING, ProducerClock, Status
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import Damaged, crc, intact, seal
+from spark_rowtime.store.local.seal import Damaged, crc, intact, seal, sealed
 from spark_rowtime.store.record import ProducerInfo, ProducerRecord
 from spark_rowtime.types.short_repr import short_repr
 
@@ -53,7 +53,7 @@ def totals(catalog: Catalog) -> Totals:
 def set_totals(catalog: Catalog, totals: Totals) -> None:
     """Replaces the totals. Call it in a transaction."""
     catalog.execute("DELETE FROM producer_totals")
-    catalog.execute("INSERT INTO producer_totals VALUES (?, ?, ?, ?, ?, ?, ?)", (*totals, seal(totals)))
+    catalog.execute("INSERT INTO producer_totals VALUES (?, ?, ?, ?, ?, ?, ?)", sealed(totals))
 
 
 def find(catalog: Catalog, name: str) -> ProducerRecord | None:
@@ -144,7 +144,7 @@ def _stored_checkpoint(catalog: Catalog, record: ProducerRecord, old: str | byte
     new = record.checkpoint
     if isinstance(new, str) and len(new) >= LARGE_CHECKPOINT:
         values = (record.name, new)
-        catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", (*values, seal(values)))
+        catalog.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?)", sealed(values))
         return _mark(new)
     if isinstance(old, bytes) and new != old:
         catalog.execute("DELETE FROM checkpoints WHERE producer = ?", (record.name,))

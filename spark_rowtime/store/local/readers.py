@@ -3,7 +3,7 @@
 from typing import Any
 
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import intact, sealed
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.retention import HELD_MICROS
 from spark_rowtime.store.snapshot import READS_COPIED, READS_UNKNOWN, ReaderInfo
@@ -15,7 +15,7 @@ _KEEP = "INSERT OR REPLACE INTO readers (name, seq, cut, seen, reads, seal) VALU
 def keep(catalog: Catalog, reader: str, position: Position, now: int, reads: str) -> None:
     """Writes the position of ``reader``, and what it reads, at the uptime ``now``. Call it in a transaction."""
     values = (reader, position.seq, position.cut, now, reads)
-    catalog.execute(_KEEP, (*values, seal(values)))
+    catalog.execute(_KEEP, sealed(values))
 
 
 def forget(catalog: Catalog, reader: str) -> bool:

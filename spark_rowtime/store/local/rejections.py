@@ -10,7 +10,7 @@ from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import crc, intact, seal
+from spark_rowtime.store.local.seal import crc, intact, seal, sealed
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.rejection_rules import Old
 
@@ -67,7 +67,7 @@ def limit(catalog: Catalog, schema: pa.Schema, before: Totals, first: int, most:
 def set_totals(catalog: Catalog, totals: Totals) -> None:
     """Replaces the totals. Call it in a transaction."""
     catalog.execute("DELETE FROM rejected_totals")
-    catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", (*totals, seal(totals)))
+    catalog.execute("INSERT INTO rejected_totals VALUES (?, ?, ?)", sealed(totals))
 
 
 def _oldest(catalog: Catalog, schema: pa.Schema, upto: int) -> Iterator[Old]:
@@ -95,7 +95,7 @@ def _store(catalog: Catalog, number: int | None, kept: KeptRejection, part: pa.R
     added = catalog.execute(_ADD, (number, *values, rows, seal((*values, crc(rows)))))
     if (origin := rejected.origin) is not None:
         row = (added.lastrowid, origin.owner, origin.producer, origin.event)
-        catalog.execute(_ADD_ORIGIN, (*row, seal(row)))
+        catalog.execute(_ADD_ORIGIN, sealed(row))
 
 
 def of_receipt(catalog: Catalog, schema: pa.Schema, producer: str, number: int) -> tuple[Rejected, ...]:

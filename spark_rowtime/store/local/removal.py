@@ -9,12 +9,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from spark_rowtime.store.difference import between
+from spark_rowtime.store.local import meta
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.position import AFTER_ALL, Position
 
 PORTION_EVENTS = 1000
-"""How many events one transaction removes at most. This takes a few milliseconds."""
+"""How many events one transaction removes at most, and how many are examined at a time: a few milliseconds."""
 _SIZES_EVENTS = 10_000
 _EVENTS = "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _NEWEST = "SELECT seq, length FROM events WHERE seq < ? AND width IS NOT NULL ORDER BY seq DESC LIMIT ?"
@@ -126,11 +127,10 @@ def last_bound(catalog: Catalog, after: int, upto: int, before: int) -> int:
 
 def cleaned(catalog: Catalog) -> int | None:
     """Returns the uptime at which a committing process has last removed old trains; None if none did."""
-    row = catalog.execute("SELECT name, value, seal FROM meta WHERE name = 'cleaned'").fetchone()
-    return None if row is None else int(intact(row, "meta")[1])
+    found: int | None = meta.get(catalog.execute, "cleaned")
+    return found
 
 
 def set_cleaned(catalog: Catalog, now: int) -> None:
     """Notes that a process has removed old trains at the uptime ``now``. Call it in a transaction."""
-    values = ("cleaned", now)
-    catalog.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (*values, seal(values)))
+    meta.put(catalog.execute, cleaned=now)

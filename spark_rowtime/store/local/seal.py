@@ -29,6 +29,11 @@ def seal(values: tuple[Any, ...]) -> int:
     return crc32((_FORMATS[len(values)] % values).encode("utf-8", "surrogatepass"))
 
 
+def sealed(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns ``values`` with their seal behind them, as a row of a table has them."""
+    return (*values, seal(values))
+
+
 def crc(blob: Any) -> Any:
     """Returns the value that stands for ``blob`` in a seal."""
     return crc32(blob) if isinstance(blob, bytes) else blob

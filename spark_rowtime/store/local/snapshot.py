@@ -13,7 +13,7 @@ from spark_rowtime.store.snapshot import Snapshot
 
 
 def read(path: str, catalog: Catalog, log: Log, clock: Uptime, wall: int, *, full: bool) -> Snapshot:
-    """See ``Store.snapshot``. Call it in a transaction."""
+    """See ``Store.snapshot``. Call it in a transaction, or on a copy that nobody writes."""
     uptime = clock.look()
     stream, schema, settings = catalog.meta()
     totals, records = producers.totals(catalog), producers.everyone(catalog)

@@ -1,7 +1,7 @@
 """The statuses in the catalog: what queries and hosts of adapters last reported about themselves."""
 
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import intact, sealed
 from spark_rowtime.store.snapshot import FORGET_STATUS_MICROS, WRITER, ReportedStatus
 
 _COLUMNS = "SELECT role, name, seen, content, seal FROM accounts"
@@ -10,7 +10,7 @@ _COLUMNS = "SELECT role, name, seen, content, seal FROM accounts"
 def save(catalog: Catalog, role: str, name: str, content: str, now: int) -> None:
     """Replaces the status at the uptime ``now``. Call it in a transaction."""
     values = (role, name, now, content)
-    catalog.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?)", (*values, seal(values)))
+    catalog.execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?, ?)", sealed(values))
     if role != WRITER:
         catalog.execute("DELETE FROM accounts WHERE role <> ? AND seen < ?", (WRITER, now - FORGET_STATUS_MICROS))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from sqlite3 import Connection
 
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import intact, seal
+from spark_rowtime.store.local.seal import intact, sealed
 from spark_rowtime.store.steady_clock import Reading
 
 STALL_MICROS = 200_000
@@ -29,7 +29,7 @@ def stop(catalog: Connection, at: Reading) -> None:
     row = catalog.execute(_LAST).fetchone()
     if row is not None and intact(row, "uptime")[0] == at.boot:
         values = (COPIED, row[1], at.micros)
-        catalog.execute("UPDATE uptime SET boot = ?, ahead = ?, counted = ?, seal = ?", (*values, seal(values)))
+        catalog.execute("UPDATE uptime SET boot = ?, ahead = ?, counted = ?, seal = ?", sealed(values))
 
 
 class Uptime:
@@ -134,7 +134,7 @@ class Uptime:
     def _write(self, boot: str, counted: int) -> None:
         values = (boot, self._ahead, counted)
         self._catalog.execute("DELETE FROM uptime")
-        self._catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", (*values, seal(values)))
+        self._catalog.execute("INSERT INTO uptime VALUES (?, ?, ?, ?)", sealed(values))
 
 
 def _stalled(since: int, until: int) -> bool:

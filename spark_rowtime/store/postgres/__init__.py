@@ -1,4 +1,4 @@
 """Streams in a PostgreSQL database, which the processes of any machines share.
 
-Only the module ``inline`` can be imported without psycopg, as Spark's tasks do.
+What Spark's tasks read and write with, ``inline`` and ``objects``, can be imported without psycopg.
 """

@@ -44,7 +44,7 @@ class Ahead:
             limit: list[Statement] = [(f"SET LOCAL transaction_timeout = '{s}s'", ()) for s in (0, SENDING_SECONDS)]
             limit = limit if connection.info.server_version >= _LIMITED else []
             first: list[Statement] = [("BEGIN", ()), *limit]
-            for portion in _portions(self._rows(stream)):
+            for portion in portions(self._rows(stream), PORTION_ROWS, PORTION_BYTES):
                 if first:
                     run_at_once(connection, first)
                 first = limit
@@ -73,13 +73,13 @@ class Ahead:
         return [(_REMOVE, (stream, list(self._keys.values())))] if self._keys else []
 
 
-def _portions(rows: Iterator[tuple[int, int, int, bytes]]) -> Iterator[list[tuple[int, int, int, bytes]]]:
-    portion: list[tuple[int, int, int, bytes]] = []
-    size = 0
+def portions(rows: Iterable[tuple[Any, ...]], most_rows: int, most_bytes: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Yields the rows in portions. A portion ends at so many rows, or with the row that makes it larger than that."""
+    portion, size = list[tuple[Any, ...]](), 0
     for row in rows:
         portion.append(row)
-        size += len(row[-1])
-        if size > PORTION_BYTES or len(portion) == PORTION_ROWS:
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if size > most_bytes or len(portion) >= most_rows:
             yield portion
             portion, size = [], 0
     if portion:

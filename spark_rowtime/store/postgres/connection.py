@@ -17,10 +17,9 @@ from spark_rowtime.errors import (
     DataLostError,
     InvalidOptionError,
     RowtimeError,
-    SinkClosedError,
     StoreUnavailableError,
 )
-from spark_rowtime.store.admission import interrupted
+from spark_rowtime.store.admission import closed, elsewhere, interrupted
 from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.postgres.address import Address
 
@@ -211,14 +210,10 @@ class Connection:
     def _admitted(self) -> Iterator[None]:
         path = self._address.path
         if os.getpid() != self._process:
-            raise SinkClosedError(
-                f"The stream at {path} was opened in process {self._process} and used in process {os.getpid()}, which "
-                "was forked from it. Open it in each process.",
-                path=path,
-            )
+            raise elsewhere(path, self._process)
         with self._lock:
             if self._closed:
-                raise SinkClosedError(f"The stream at {path} was closed. Open it again.", path=path)
+                raise closed(path)
             if self._busy:
                 raise interrupted(path)
             self._busy = True

@@ -16,11 +16,10 @@ from spark_rowtime.errors import (
     StreamExistsError,
     StreamNotFoundError,
 )
-from spark_rowtime.store.admission import Use, replaced, require_unused, use_of
+from spark_rowtime.store.admission import Use, exists, replaced, require_unused, use_of
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.postgres import log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
-from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
 from spark_rowtime.store.postgres.objects import STREAM_ID, Objects, strange
 from spark_rowtime.store.postgres.owner import first_mark
@@ -29,7 +28,6 @@ from spark_rowtime.store.postgres.store import PostgresStore, StreamRow
 from spark_rowtime.store.postgres.stream_locks import lock_stream
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import moment
-from spark_rowtime.store.report import Report
 from spark_rowtime.store.settings import StreamSettings, settings_of, settings_text
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.json_values import load
@@ -77,16 +75,8 @@ def is_there(cursor: psycopg.Cursor[Any], where: Address, name: str) -> bool:
     """
     row = cursor.execute(_STREAM, (where.stream,)).fetchone()
     if row is not None and row[2] != name:
-        raise _exists(where)
+        raise exists(where.path)
     return row is not None
-
-
-def _exists(where: Address) -> StreamExistsError:
-    return StreamExistsError(
-        f"There is a stream at {where.path} already. Choose another path; createStream(..., existOk=True), "
-        "`rowtime create --exist-ok`, uses the stream that is there.",
-        path=where.path,
-    )
 
 
 def insert_stream(
@@ -109,7 +99,7 @@ def insert_stream(
         create = _CREATE if number is None else _CREATE_NUMBERED
         row = cursor.execute(create, (where.stream, name, *values, *given)).fetchone()
     except psycopg.errors.UniqueViolation:
-        raise _exists(where) from None
+        raise exists(where.path) from None
     assert row is not None
     cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
     cursor.execute("INSERT INTO rowtime.gates VALUES (%s)", row)
@@ -172,9 +162,7 @@ def _upgraded(connection: psycopg.Connection[Any], where: Address) -> bool:
 def _stream(connection: psycopg.Connection[Any], where: Address) -> StreamRow:
     there = _upgraded(connection, where)
     with connection.cursor(binary=True) as cursor:
-        row = None
-        if there:
-            row = cursor.execute(_STREAM, (where.stream,)).fetchone()
+        row = cursor.execute(_STREAM, (where.stream,)).fetchone() if there else None
         if row is None:
             raise _not_found(cursor, where)
     return _opened(row, where)
@@ -205,18 +193,6 @@ def _names(cursor: psycopg.Cursor[Any]) -> list[str]:
     if tables.version(cursor) is None:
         return []
     return [name for (name,) in cursor.execute("SELECT name FROM rowtime.streams ORDER BY name")]
-
-
-def check_postgres(path: str) -> Report:
-    """Verifies the stream at ``path`` and reports any damage. Raises StreamNotFoundError if there is no stream."""
-    with open_postgres(path) as store:
-        return check(store)
-
-
-def adopt_postgres(path: str) -> None:
-    """Makes the database of the stream at ``path`` the owner of the objects in the stream's location."""
-    with open_postgres(path) as store:
-        store.adopt()
 
 
 def list_postgres(path: str) -> list[str]:

@@ -23,6 +23,7 @@ from spark_rowtime.store.history import (
 )
 from spark_rowtime.store.postgres import copies, cuts, records, rejections, trains
 from spark_rowtime.store.postgres.address import Address, address
+from spark_rowtime.store.postgres.ahead import portions
 from spark_rowtime.store.postgres.connection import Connection, Statement, run
 from spark_rowtime.store.postgres.database import insert_stream, is_there, once, open_postgres, under_lock
 from spark_rowtime.store.postgres.inline import CarriedTrains
@@ -245,22 +246,10 @@ class _Import:
         return (one.number, one.producer, kept.commit, one.time, what.reason, what.bound, kept.at_commit, *counted)
 
     def _copy(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        for portion in _in_portions(rows):
+        for portion in portions(rows, PORTION_EVENTS, trains.PART_BYTES):
             self._write(table, portion)
 
     def _write(self, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
         with self._connection.cursor() as cursor, cursor.copy(f"COPY rowtime.{table} FROM STDIN") as copy:
             for row in rows:
                 copy.write_row((self._stream, *row))
-
-
-def _in_portions(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    portion, size = list[tuple[Any, ...]](), 0
-    for row in rows:
-        portion.append(row)
-        size += sum(len(value) for value in row if isinstance(value, str | bytes))
-        if size > trains.PART_BYTES or len(portion) >= PORTION_EVENTS:
-            yield portion
-            portion, size = [], 0
-    if portion:
-        yield portion

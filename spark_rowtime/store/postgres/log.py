@@ -6,6 +6,7 @@ from spark_rowtime.bounds.clock import Event, Sent
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.position import Head
+from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
@@ -34,9 +35,9 @@ def append(transaction: Transaction, event: Event, head: Head, train: Staged | N
     transaction.write(_INSERT, transaction.stream, *values)
 
 
-def raised(stream: int, bound: int, horizon: int, last: int) -> tuple[Any, ...]:
-    """Returns the query, and its values, for the event that raised the stream's bound to ``bound`` or beyond."""
-    return _RAISED, max(horizon, 1), last, bound, stream, stream
+def raised(stream: int, bound: int, horizon: int, last: int) -> Statement:
+    """Returns the query for the event that raised the stream's bound to ``bound`` or beyond."""
+    return _RAISED, (max(horizon, 1), last, bound, stream, stream)
 
 
 def origin(rows: list[tuple[Any, ...]], horizon: int) -> BoundOrigin | None:

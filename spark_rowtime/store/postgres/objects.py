@@ -6,12 +6,12 @@ Needs no database, so that Spark's tasks write and read objects themselves.
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import pyarrow as pa
 from isal.isal_zlib import crc32
@@ -79,15 +79,13 @@ class Objects:
 
     def read(self, place: InObject, train: str) -> pa.Buffer:
         """Returns the message of a train. Raises DataLostError if the object is gone. ``train`` is for errors."""
-        try:
-            system, folder = file_system(self.location)
-            with system.open_input_file(self._named(folder, place.object)) as file:
-                size: int = file.size()
-                message = self._whole(file, place) if size >= place.offset + place.length else None
-        except FileNotFoundError:
-            raise self._gone(place.object, train) from None
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error, place.object)
+        with self._reached(place.object) as (system, folder):
+            try:
+                with system.open_input_file(self._named(folder, place.object)) as file:
+                    size: int = file.size()
+                    message = self._whole(file, place) if size >= place.offset + place.length else None
+            except FileNotFoundError:
+                raise self._gone(place.object, train) from None
         if message is None:
             raise self.corrupt(place, train, f"the object ends after {size} bytes")
         if crc32(message) != place.checksum:
@@ -96,11 +94,8 @@ class Objects:
 
     def sizes(self) -> dict[str, int]:
         """Returns the bytes of all objects with rows, by name: also of those that no commit names."""
-        try:
-            system, folder = file_system(self.location)
+        with self._reached() as (system, folder):
             found = system.get_file_info(fs.FileSelector(f"{folder}/{self.stream}", allow_not_found=True))
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error)
         files = {info.base_name: info.size for info in found if info.type == fs.FileType.File}
         return {name: size for name, size in sorted(files.items()) if _REMOVABLE.fullmatch(name)}
 
@@ -110,49 +105,36 @@ class Objects:
         names = [name for name in given if _REMOVABLE.fullmatch(name)]
         if strangers := set(given).difference(names):
             LOG.warning("%s has names that no object has; nothing was removed: %r", self.path, sorted(strangers)[:5])
-        try:
-            system, folder = file_system(self.location)
-            with ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
-                return sum(several.map(partial(_removed, system, f"{folder}/{self.stream}"), names))
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error)
+        with self._reached() as (system, folder), ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
+            return sum(several.map(partial(_removed, system, f"{folder}/{self.stream}"), names))
 
     def remove_all(self) -> None:
         """Removes the folder with all its objects, if it is there."""
-        try:
-            system, folder = file_system(self.location)
+        with self._reached() as (system, folder), suppress(FileNotFoundError):
             system.delete_dir(f"{folder}/{self.stream}")
-        except FileNotFoundError:
-            return
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error)
 
     def read_mark(self) -> bytes | None:
         """Returns the content of the object that names the owner; None if there is none."""
-        try:
-            system, folder = file_system(self.location)
-            with system.open_input_stream(f"{folder}/{self.stream}/{OWNER_OBJECT}") as file:
-                content: bytes = file.read()
-                return content
-        except FileNotFoundError:
-            return None
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error, OWNER_OBJECT)
+        with (
+            self._reached(OWNER_OBJECT) as (system, folder),
+            suppress(FileNotFoundError),
+            system.open_input_stream(f"{folder}/{self.stream}/{OWNER_OBJECT}") as file,
+        ):
+            return bytes(file.read())
+        return None
 
     def write_mark(self, content: bytes) -> None:
         """Replaces the object that names the owner."""
-        try:
-            system, folder = file_system(self.location)
+        with self._reached(OWNER_OBJECT) as (system, folder):
             if isinstance(system, fs.LocalFileSystem):
                 place = Path(folder) / self.stream
-                new = place / f"{os.urandom(8).hex()}.{OWNER_OBJECT}"
-                _write_file(new, [content], makes_folder=False)
-                new.replace(place / OWNER_OBJECT)
+                try:
+                    new = place / f"{os.urandom(8).hex()}.{OWNER_OBJECT}"
+                    _write_file(new, [content], makes_folder=False)
+                    new.replace(place / OWNER_OBJECT)
+                except FileNotFoundError:
+                    raise self._no_folder(OWNER_OBJECT) from None
                 return
-        except FileNotFoundError:
-            raise self._no_folder(OWNER_OBJECT) from None
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error, OWNER_OBJECT)
         self._write(OWNER_OBJECT, [content])
 
     def url(self, name: str | None = None) -> str:
@@ -181,18 +163,18 @@ class Objects:
         )
 
     def _write(self, name: str, parts: Iterable[pa.Buffer | bytes]) -> None:
-        try:
-            system, folder = file_system(self.location)
-            if isinstance(system, fs.LocalFileSystem):
-                _write_file(Path(folder) / self.stream / name, parts, makes_folder=name == SCHEMA_OBJECT)
-                return
-            with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
-                for part in parts:
-                    file.write(part)
-        except STORAGE_ERRORS as error:
-            if isinstance(error, FileNotFoundError) and name != SCHEMA_OBJECT:
+        with self._reached(name) as (system, folder):
+            try:
+                if isinstance(system, fs.LocalFileSystem):
+                    _write_file(Path(folder) / self.stream / name, parts, makes_folder=name == SCHEMA_OBJECT)
+                    return
+                with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
+                    for part in parts:
+                        file.write(part)
+            except FileNotFoundError:
+                if name == SCHEMA_OBJECT:
+                    raise
                 raise self._no_folder(name) from None
-            self._raise_unavailable(error, name)
 
     @staticmethod
     def _whole(file: pa.NativeFile, place: InObject) -> pa.Buffer:
@@ -221,20 +203,22 @@ class Objects:
         )
 
     def _has_folder(self) -> bool:
-        try:
-            system, folder = file_system(self.location)
+        with self._reached() as (system, folder):
             return bool(system.get_file_info(f"{folder}/{self.stream}").type != fs.FileType.NotFound)
-        except STORAGE_ERRORS as error:
-            self._raise_unavailable(error)
 
-    def _raise_unavailable(self, error: Exception, name: str | None = None) -> NoReturn:
-        raise StoreUnavailableError(
-            f"{self.url(name)}, where the stream at {self.path} keeps rows, cannot be used just now "
-            f"({shown_error(error)}). Nothing of this call was committed; call again once the location can be used. "
-            "The guide on PostgreSQL says what rights and which environment variables it needs.",
-            path=self.path,
-            object=self.url(name),
-        ) from None
+    @contextmanager
+    def _reached(self, name: str | None = None) -> Iterator[tuple[fs.FileSystem, str]]:
+        """Yields the file system, and the path of the location in it. Its errors become StoreUnavailableError."""
+        try:
+            yield file_system(self.location)
+        except STORAGE_ERRORS as error:
+            raise StoreUnavailableError(
+                f"{self.url(name)}, where the stream at {self.path} keeps rows, cannot be used just now "
+                f"({shown_error(error)}). Nothing of this call was committed; call again once the location can be "
+                "used. The guide on PostgreSQL says what rights and which environment variables it needs.",
+                path=self.path,
+                object=self.url(name),
+            ) from None
 
 
 def strange(path: str, what: str) -> StoreCorruptError:

@@ -97,7 +97,7 @@ class PostgresPage(Page):
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head, stream = self.transaction.head, self.transaction.stream
-        return log.origin(self.transaction.query(*log.raised(stream, bound, head.horizon, head.seq)), head.horizon)
+        return log.origin(self.transaction.ask(log.raised(stream, bound, head.horizon, head.seq)), head.horizon)
 
     def late_rows(self, record: ProducerRecord) -> tuple[Rejected, ...]:
         rows = self.transaction.ask(rejections.of_receipt(self.transaction.stream, record.name, record.number))

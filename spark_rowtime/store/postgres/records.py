@@ -133,4 +133,4 @@ def renew_due(transaction: Transaction, idle_timeout: int | None) -> None:
     """Computes when something is due next, and notes it in the head."""
     ((due,),) = transaction.query(_NEXT_DUE, idle_timeout, transaction.stream, transaction.stream)
     transaction.head.due = due
-    transaction.changed()
+    transaction.changed = True

@@ -124,24 +124,28 @@ class Collector:
         if fold_due(last, bounds) and not self.background.busy:
             self._begin(self._fold)
 
-    def _begin(self, work: Callable[[], None]) -> None:
+    def _begin(self, work: Callable[[Access], None]) -> None:
         try:
-            self.background.start(work)
+            self.background.start(partial(self._run, work))
         except RuntimeError:
             LOG.warning(FAILED, self._path, exc_info=True)
 
-    def _fold(self) -> None:
-        """Folds the cuts that no registered query needs. A failure is only logged: later commits try again."""
+    def _run(self, work: Callable[[Access], None]) -> None:
+        """Does what is due. A failure is only logged, since the commit has landed already: later ones try again."""
         try:
             with self._apart() as access:
-                retained = self._settings.retainAge
-                fold = partial(_fold, retained=retained, age=cut_folding.FOLD_AGE_MICROS)
-                for work in (fold, partial(_forget_bounds, retained=retained)):
-                    while not self.background.ending.is_set() and access.transact(work):
-                        pass
+                work(access)
         except RowtimeError:
             if not self.background.ending.is_set():
                 LOG.warning(FAILED, self._path, exc_info=True)
+
+    def _fold(self, access: Access) -> None:
+        """Folds the cuts that no registered query needs."""
+        retained = self._settings.retainAge
+        fold = partial(_fold, retained=retained, age=cut_folding.FOLD_AGE_MICROS)
+        for work in (fold, partial(_forget_bounds, retained=retained)):
+            while not self.background.ending.is_set() and access.transact(work):
+                pass
 
     def end(self) -> None:
         """Waits for the removal that goes on after a commit, and stops it if it takes long. The next one goes on."""
@@ -156,16 +160,7 @@ class Collector:
         tried = self._tried
         return tried is None or not tried <= train_bytes <= tried + max(size, tried) // LIMIT_PARTS
 
-    def _clean(self, train_bytes: int) -> None:
-        """Does what is due. A failure is only logged, since the commit has landed already."""
-        try:
-            with self._apart() as access:
-                self._clean_with(access, train_bytes)
-        except RowtimeError:
-            if not self.background.ending.is_set():
-                LOG.warning(FAILED, self._path, exc_info=True)
-
-    def _clean_with(self, access: Access, train_bytes: int) -> None:
+    def _clean(self, train_bytes: int, access: Access) -> None:
         ending = self.background.ending.is_set
         age, size, in_objects = self._settings.retainAge, self._settings.retainBytes, self._objects is not None
         removed = _Removal(access, self._stream, age, size, force=False, in_objects=in_objects)
@@ -306,7 +301,7 @@ def _begin_log(transaction: Transaction, last: tuple[Any, ...]) -> None:
 def _note(transaction: Transaction, now: int) -> None:
     """Notes that all was removed that was too old at the uptime ``now``."""
     transaction.head.cleaned = now
-    transaction.changed()
+    transaction.changed = True
 
 
 def _fold(transaction: Transaction, retained: int | None, age: int | None = None) -> bool:

@@ -75,10 +75,9 @@ class Reader:
         return self._filled(connection, brief, has_cuts=bool(has_cuts)) if full else brief
 
     def _filled(self, connection: psycopg.Connection[Any], brief: Snapshot, *, has_cuts: bool) -> Snapshot:
-        sql, *values = log.raised(self._stream, brief.head.floor or 0, brief.horizon.seq, brief.head.seq)
         last = [cuts.last(self._stream, name) for name in brief.records] if has_cuts else []
         asked: list[Statement] = [
-            (sql, values),
+            log.raised(self._stream, brief.head.floor or 0, brief.horizon.seq, brief.head.seq),
             (key_floors.ALL, (self._stream,)),
             (_OPEN, (OPEN_MICROS,)),
             *last,

@@ -105,7 +105,7 @@ class PostgresStore(LedgerStore):
     keeps_staged, contact_micros = True, SECOND_MICROS
 
     def __init__(self, path: str, connection: Connection, stream: StreamRow) -> None:
-        self.path, self._connection, self._id, self.name = path, connection, stream.id, stream.name
+        self.path, self._connection, self.number, self.name = path, connection, stream.id, stream.name
         self.stream, self.schema, self.settings = stream.uuid, stream.schema, stream.settings
         self.ancestors = stream.ancestors
         self.now: Callable[[], int] = wall_clock
@@ -137,12 +137,12 @@ class PostgresStore(LedgerStore):
         """
 
         def once(connection: psycopg.Connection[Any]) -> _Result:
-            transaction = Transaction(connection, self._id, ahead)
+            transaction = Transaction(connection, self.number, ahead)
             at, found = transaction.begin(self.path, self.name, first, patience)
             transaction.at = self._moment(transaction.head, at)
             result = function(transaction, found)
             transaction.finish()
-            if transaction.writes:
+            if transaction.changed:
                 self._stall.ended()
             return result
 
@@ -174,7 +174,7 @@ class PostgresStore(LedgerStore):
             page.end()
             return result
 
-        return self._transact(run, *questions(self._id, about), ahead=ahead, patience=patience, by=by)
+        return self._transact(run, *questions(self.number, about), ahead=ahead, patience=patience, by=by)
 
     def _access(self, connection: Connection) -> Access:
         """Returns what removes old rows by that connection."""
@@ -202,15 +202,10 @@ class PostgresStore(LedgerStore):
         return ObjectRemoval(self.objects, self._ownership(self.objects, access), access.transact)
 
     def _ownership(self, objects: Objects, access: Access) -> Ownership:
-        return Ownership(objects, self._id, access.rows, access.transact)
+        return Ownership(objects, self.number, access.rows, access.transact)
 
     def _moment(self, head: LogState, database: Reading) -> Moment:
         return moment(head, self._reading(database), self._wall(database), self._stall)
-
-    @property
-    def number(self) -> int:
-        """The number of the stream in the tables."""
-        return self._id
 
     @property
     def _replaced(self) -> bool:
@@ -230,7 +225,7 @@ class PostgresStore(LedgerStore):
             return False
 
         def act(page: PostgresPage) -> bool:
-            page.transaction.changed()
+            page.transaction.changed = True
             return self._ledger(page).expire()
 
         now = self.steady().micros
@@ -314,7 +309,7 @@ class PostgresStore(LedgerStore):
             return None
         clock = reading(self.now, self.steady) if self._replaced else None
         wall = None if self.now is wall_clock else self.now()
-        sql, values = call(commit, self._id, self.name, self.settings, clock, wall)
+        sql, values = call(commit, self.number, self.name, self.settings, clock, wall)
         with self._stall.watched():
             made = landed(self._connection.look(sql, *values))
         if made is None:
@@ -348,27 +343,30 @@ class PostgresStore(LedgerStore):
             *answers, ((before, settings, *_),) = found
             if add is not None and before not in made:  # where an attempt that was cut off has not landed
                 made.append(altered(pa.ipc.read_schema(pa.py_buffer(before)), add, self.path).serialize().to_pybytes())
-                transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self._id)
+                transaction.write("UPDATE rowtime.streams SET schema = %s WHERE id = %s", made[-1], self.number)
             if change is not None:
                 text = settings_text(change(settings_of(settings)))
-                transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", text, self._id)
+                transaction.write("UPDATE rowtime.streams SET settings = %s WHERE id = %s", text, self.number)
             page = PostgresPage(transaction, self.path, self.schema, self.settings, expected, answers)
             self._ledger(page).expect(expected)
             page.end()
 
-        self._transact(run, *questions(self._id, expected), (snapshot.ABOUT, (self._id,)))
+        self._transact(run, *questions(self.number, expected), (snapshot.ABOUT, (self.number,)))
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return self._connection.rows((sql, values))[0]
 
     def _head_row(self, connection: Connection) -> tuple[LogState, Reading]:
-        row = connection.one(log_state.SELECT, self._id, self.name)
-        if row is None:
+        return self._loaded(*connection.rows((log_state.SELECT, (self.number, self.name))))
+
+    def _loaded(self, rows: list[tuple[Any, ...]]) -> tuple[LogState, Reading]:
+        """Returns the answer to ``log_state.SELECT``."""
+        if not rows:
             raise gone(self.path)
-        return log_state.loaded(row)
+        return log_state.loaded(rows[0])
 
     def head(self) -> Head:
-        row = self._connection.look(log_state.POSITION, self._id, self.name)
+        row = self._connection.look(log_state.POSITION, self.number, self.name)
         if row is None:
             raise gone(self.path)
         return Head(*row)
@@ -376,10 +374,8 @@ class PostgresStore(LedgerStore):
     def at(self, seq: int) -> Head:
         if seq == 0:
             return EMPTY
-        rows, ends = self._connection.rows((log.AT, (self._id, seq)), (log_state.SELECT, (self._id, self.name)))
-        if not ends:
-            raise gone(self.path)
-        head = log_state.loaded(ends[0])[0]
+        rows, ends = self._connection.rows((log.AT, (self.number, seq)), (log_state.SELECT, (self.number, self.name)))
+        head, _ = self._loaded(ends)
         if rows and seq >= head.horizon:
             return Head(*rows[0])
         if seq > head.seq:
@@ -392,12 +388,10 @@ class PostgresStore(LedgerStore):
         raise lost_error(f"the log at seq {seq}", head.beginning, self.path)
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
-        queries = trains.slices_between(self._id, after, upto)
-        *found, ends = self._connection.rows(*queries, (log_state.SELECT, (self._id, self.name)))
-        if not ends:
-            raise gone(self.path)
+        queries = trains.slices_between(self.number, after, upto)
+        *found, ends = self._connection.rows(*queries, (log_state.SELECT, (self.number, self.name)))
         # Read last: if nothing is lost now, the slices found are complete.
-        require_kept(after, log_state.loaded(ends[0])[0].beginning, self.path)
+        require_kept(after, self._loaded(ends)[0].beginning, self.path)
         pieces = [trains.as_slice(row) for rows in found for row in rows]
         self._prefetch.expect(pieces)
         return pieces
@@ -423,11 +417,11 @@ class PostgresStore(LedgerStore):
         return found[0]
 
     def carry(self, pieces: Sequence[Slice]) -> list[Slice]:
-        queries = trains.contents(self._id, pieces, in_objects=self.objects is not None)
+        queries = trains.contents(self.number, pieces, in_objects=self.objects is not None)
         return trains.with_contents(pieces, self._connection.rows(*queries))
 
     def keep(self, reader: str, position: Position, reads: str = READS_STREAM) -> None:
-        values = (self._id, self.name, reader, position.seq, position.cut, self._uptime(), reads)
+        values = (self.number, self.name, reader, position.seq, position.cut, self._uptime(), reads)
         self._require_there(self._connection.one(registrations.KEEP, *values))
 
     def forget(self, reader: str) -> None:
@@ -435,13 +429,13 @@ class PostgresStore(LedgerStore):
 
         def run(connection: psycopg.Connection[Any]) -> bool:
             attempts.append(True)
-            return connection.execute(registrations.FORGET, (self._id, reader)).fetchone() == (True,)
+            return connection.execute(registrations.FORGET, (self.number, reader)).fetchone() == (True,)
 
         if not self._connection.call(run) and len(attempts) == 1:  # an attempt that was cut off may have deleted it
-            raise never_registered(reader, (row[0] for row in self._rows(registrations.ALL, (self._id,))))
+            raise never_registered(reader, (row[0] for row in self._rows(registrations.ALL, (self.number,))))
 
     def put_status(self, role: str, name: str, content: str) -> None:
-        values = (self._id, self.name, role, name, self._uptime(), content)
+        values = (self.number, self.name, role, name, self._uptime(), content)
         self._require_there(self._connection.one(registrations.REPORT, *values))
 
     def _require_there(self, answer: tuple[Any, ...] | None) -> None:
@@ -468,65 +462,62 @@ class PostgresStore(LedgerStore):
         return self._collector.collect(age, size, force)
 
     def snapshot(self, *, full: bool = False) -> Snapshot:
-        reader = snapshot.Reader(self, self._id, self.name, self._moment)
+        reader = snapshot.Reader(self, self.number, self.name, self._moment)
         return self._connection.call(lambda connection: reader.read(connection, full=full))
 
     def summary(self) -> Summary:
         weakest, ends = self._connection.rows(
-            records.weakest_but(self._id, ""), (log_state.SELECT, (self._id, self.name))
+            records.weakest_but(self.number, ""), (log_state.SELECT, (self.number, self.name))
         )
-        if not ends:
-            raise gone(self.path)
-        head = log_state.loaded(ends[0])[0]
+        head, _ = self._loaded(ends)
         holder, clock = records.member(weakest) or (None, None)
         expected = clock is not None and clock.status is Status.EXPECTED
         return Summary(head.floor, holder, expected, head.attached, head.rejected, head.forgotten)
 
     def producer(self, name: str) -> ProducerInfo | None:
         self._settle(name)
-        row = self._connection.one(records.ONE, self._id, name)
+        row = self._connection.one(records.ONE, self.number, name)
         return None if row is None else records.opened(row).info
 
     def keys(self, producer: str) -> list[bytes]:
-        return [content for (content,) in self._rows(key_floors.PARTS, (self._id, producer))]
+        return [content for (content,) in self._rows(key_floors.PARTS, (self.number, producer))]
 
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
         while after < end:
-            found = topic_cuts.opened(self._rows(*topic_cuts.between(self._id, after, end)))
+            found = topic_cuts.opened(self._rows(*topic_cuts.between(self.number, after, end)))
             yield from found
             after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
-        return self._connection.one(topic_cuts.THERE, self._id) is not None
+        return self._connection.one(topic_cuts.THERE, self.number) is not None
 
     def last_cuts(self, producer: str) -> list[LoggedCut]:
-        return topic_cuts.opened(self._rows(*topic_cuts.last(self._id, producer)))
+        return topic_cuts.opened(self._rows(*topic_cuts.last(self.number, producer)))
 
     @contextmanager
     def kept(self) -> Iterator[psycopg.Connection[Any]]:
         """Yields the connection, for long. Nothing is removed meanwhile. For what commits replace see ``at_once``."""
-        with self._connection.lent() as connection, _kept(connection, self._id):
+        with self._connection.lent() as connection, _kept(connection, self.number):
             yield connection
 
     def kept_call(self, function: Callable[[psycopg.Connection[Any]], _Result]) -> _Result:
         """Runs ``function`` as in ``kept``; once more if the connection is lost."""
 
         def run(connection: psycopg.Connection[Any]) -> _Result:
-            with _kept(connection, self._id):
+            with _kept(connection, self.number):
                 return function(connection)
 
         return self._connection.call(run)
 
     def raised(self, bound: int) -> BoundOrigin | None:
         head = self._head_row(self._connection)[0]
-        sql, *values = log.raised(self._id, bound, head.horizon, head.seq)
-        return log.origin(self._rows(sql, values), head.horizon)
+        return log.origin(self._rows(*log.raised(self.number, bound, head.horizon, head.seq)), head.horizon)
 
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto
         while after < end:
-            rows = self._rows(*rejections.portion(self._id, after, end))
+            rows = self._rows(*rejections.portion(self.number, after, end))
             yield from (rejections.opened(row, self.schema) for row in rows)
             after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
 
@@ -534,7 +525,7 @@ class PostgresStore(LedgerStore):
         return self._head_row(self._connection)[0].rejections
 
     def bounds(self) -> pa.Table:
-        return bounds_table(log.columns(self._rows(log.COLUMNS, (self._id,))))
+        return bounds_table(log.columns(self._rows(log.COLUMNS, (self.number,))))
 
     def answering(self, seconds: float) -> AbstractContextManager[None]:
         return self._connection.answering(seconds)
@@ -561,7 +552,9 @@ class PostgresStore(LedgerStore):
         )
 
     def _is_current(self) -> bool:
-        found, head = self._connection.rows((snapshot.ABOUT, (self._id,)), (log_state.POSITION, (self._id, self.name)))
+        found, head = self._connection.rows(
+            (snapshot.ABOUT, (self.number,)), (log_state.POSITION, (self.number, self.name))
+        )
         about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
         return bool(head) and any(
             schema.equals(self.schema, check_metadata=True) and settings == self.settings for schema, settings in about

@@ -37,7 +37,8 @@ def write(transaction: Transaction, seq: int, train: Staged) -> None:
     elif moved := transaction.ahead.moved(train, transaction.stream, seq):
         transaction.write(moved[0], *moved[1])
     else:
-        transaction.write_all(_INSERT, [(transaction.stream, *part) for part in parts(seq, train)])
+        for part in parts(seq, train):
+            transaction.write(_INSERT, transaction.stream, *part)
     transaction.head.train_bytes += train.location.length
 
 

@@ -1,6 +1,6 @@
 """Transaction: the unit in which everything happens, ordered by the lock on the stream's head."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -29,7 +29,8 @@ class Transaction:
     def __init__(self, connection: psycopg.Connection[Any], stream: int, ahead: Ahead | None = None) -> None:
         self._connection, self.stream, self.ahead = connection, stream, ahead or Ahead()
         self._later: list[Statement] = []
-        self._changed = False
+        self.changed = False
+        """Whether the head has changed, or anything is written: the head is written with the commit then."""
         self.head: LogState
         self.at: Moment
 
@@ -53,12 +54,7 @@ class Transaction:
     def write(self, sql: str, *values: Any) -> None:
         """Runs a statement that returns nothing, before the next query or the commit."""
         self._later.append((sql, values))
-        self._changed = True
-
-    def write_all(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Runs a statement for each of ``rows``."""
-        for row in rows:
-            self.write(sql, *row)
+        self.changed = True
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Returns the rows of a query, which sees what was written before."""
@@ -68,15 +64,6 @@ class Transaction:
     def ask(self, statement: Statement) -> list[tuple[Any, ...]]:
         """Does what ``query`` does, for a statement with its values."""
         return self.query(statement[0], *statement[1])
-
-    def changed(self) -> None:
-        """Notes that the head has changed, so that it is written with the commit."""
-        self._changed = True
-
-    @property
-    def writes(self) -> bool:
-        """Whether anything is written."""
-        return self._changed
 
     def flush(self) -> None:
         """Writes everything. Nothing may be changed afterwards."""
@@ -88,7 +75,7 @@ class Transaction:
 
     def _send(self, *last: Statement) -> None:
         later, self._later = [*self._later, *self.ahead.removed(self.stream)], []
-        if self._changed:
+        if self.changed:
             note(self.head, self.at)
             later.insert(0, (log_state.UPDATE, (*log_state.values(self.head), self.stream, self.head.era)))
             if eras.ends(self.head.seq, self.head.era, self.head.attached):
