@@ -6,11 +6,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from weakref import WeakKeyDictionary, WeakSet
 
-from spark_rowtime.errors import ProducerFencedError, RowtimeError, StoreUnavailableError, StreamCompleteError
+from spark_rowtime.errors import (
+    DataLostError,
+    ProducerFencedError,
+    RowtimeError,
+    StoreUnavailableError,
+    StreamCompleteError,
+)
 from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.store.forks import ForkLock
+from spark_rowtime.store.record import Held
 from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 
 LOG = logging.getLogger("spark_rowtime")
@@ -57,7 +64,7 @@ class Lease:
         self._told_detached = False
         self.lives = False
         """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
-        self.fenced: ProducerFencedError | None = None
+        self.fenced: ProducerFencedError | DataLostError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
         self.watch = Timer(threading.RLock(), self.renew_if_overdue, f"rowtime-leases-{outbox.path}")
         if micros is not None:
@@ -150,7 +157,7 @@ class Lease:
     def note(self, result: Renewal) -> None:
         """Records the result of a renewal. It says nothing of a producer that was detached by hand: see ``renew``."""
         self.tried()
-        if isinstance(result, ProducerFencedError):
+        if isinstance(result, ProducerFencedError | DataLostError):
             self.fenced = result
             self.outbox.end_fast_path()
         elif isinstance(result, StreamCompleteError):
@@ -201,10 +208,10 @@ def _renew_beside(leases: list[Lease], store: Store) -> None:
         lease.tried_beside()
 
 
-def _held(leases: list[Lease]) -> list[tuple[str, int]]:
+def _held(leases: list[Lease]) -> list[Held]:
     return [lease.outbox.held for lease in leases]
 
 
 def _tell_failure(leases: list[Lease], error: Exception) -> None:
-    names = ", ".join(repr(name) for name, _ in _held(leases[:NAMED]))
+    names = ", ".join(repr(held.producer) for held in _held(leases[:NAMED]))
     LOG.warning(NOT_RENEWED, names, len(leases), exc_info=error)

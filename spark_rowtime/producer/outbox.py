@@ -16,7 +16,7 @@ from spark_rowtime.producer.row_buffer import RowBuffer
 from spark_rowtime.producer.staging import Staging
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Commit, Receipt, Rejected
-from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.record import Held, ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS
 from spark_rowtime.store.token import FlushMark
 from spark_rowtime.types.timestamps import END
@@ -45,7 +45,8 @@ class Outbox:
         """``naive``: see RowBuffer."""
         self.producer, self.path = info.name, store.path
         self.committed_at = LONG_AGO
-        self.store, self._epoch, self._number = store, info.epoch, info.number
+        self.store, self._number = store, info.number
+        self.held = Held(info.name, info.epoch, info.session)
         self._max_train_rows = max_train_rows
         self._disorder, self._committed_disorder = disorder, info.disorder
         self._keys = disorder if isinstance(disorder, InOrderPer) else None
@@ -187,7 +188,7 @@ class Outbox:
         self._attempt = Attempt(
             Commit(
                 self.producer,
-                self._epoch,
+                self.held.epoch,
                 self._number + 1,
                 trains,
                 self.floors.own,
@@ -198,6 +199,7 @@ class Outbox:
                 bounds=tuple(self.cuts.pending),
                 idle=idle,
                 behind=None if behind is None else self.cuts.with_(behind),
+                session=self.held.session,
             ),
             len(self._batches),
             self._touches,
@@ -264,11 +266,6 @@ class Outbox:
         parts = self.store.keys(self.producer) if self._keys else ()
         self._disorder.restore(self._committed_disorder, parts)
 
-    @property
-    def held(self) -> tuple[str, int]:
-        """The producer and the epoch in which the outbox holds it."""
-        return self.producer, self._epoch
-
     def learn_head(self) -> None:
         """Records the stream's floor, after the producer has joined again."""
         self.floors.learn(self.store.head().floor)
@@ -286,9 +283,9 @@ class Outbox:
         stored = self.store.producer(self.producer)
         if stored is not None and stored.status is Status.IDLE:
             self.learn_head()
-        if stored is None or (stored.epoch == self._epoch and stored.status is not Status.DETACHED):
+        if stored is None or (stored.epoch == self.held.epoch and stored.status is not Status.DETACHED):
             return False
-        joined = self.store.renew(self.producer, self._epoch, sends=True)
+        joined = self.store.renew(self.producer, self.held.epoch, sends=True, session=self.held.session)
         self.learn_head()
         return joined
 
@@ -298,11 +295,12 @@ class Outbox:
             stored = self.store.producer(self.producer)
         except RowtimeError:
             return False
-        return stored is None or stored.epoch != self._epoch or stored.status in (Status.LEFT, Status.COMPLETE)
+        return stored is None or stored.epoch != self.held.epoch or stored.status in (Status.LEFT, Status.COMPLETE)
 
     def leave(self, cut: TopicCut | None = None) -> None:
         """Records that the producer has closed, with the cut that lies behind its last message."""
-        self.store.leave(self.producer, self._epoch, None if cut is None else self.cuts.with_(cut))
+        until = None if cut is None else self.cuts.with_(cut)
+        self.store.leave(self.producer, self.held.epoch, until, session=self.held.session)
 
     def _roll(self) -> None:
         if len(self.rows):

@@ -79,7 +79,7 @@ class RowtimeBatchWriter(VersionedPickle, DataSourceArrowWriter):
             if before is None:
                 store.detach(self._producer)  # it has sent nothing: the stream's bound stays where it is
             raise
-        store.leave(info.name, info.epoch)
+        store.leave(info.name, info.epoch, session=info.session)
 
     def _waited_for(self, store: Store) -> ProducerRecord | None:
         """The producer before the write; None if the stream does not wait for it."""

@@ -117,6 +117,7 @@ class Output:
             checkpoint,
             state,
             self._all_or_nothing,
+            session=info.session,
             query_status=None if status is None else json.dumps({**json.loads(status), "column": self.column}),
         )
         try:

@@ -198,6 +198,18 @@ def fenced(producer: str, epoch: int, now: int, status: Status) -> ProducerFence
     )
 
 
+def set_back(producer: str, path: str) -> DataLostError:
+    """Returns the error for a call of a sink whose epoch another one has got since."""
+    return DataLostError(
+        f"Another sink holds producer {producer!r} of {path} under the number that this one got when it was opened: "
+        "since then the stream was replaced by an older copy, as from a backup. Rows that this sink had acknowledged "
+        "may be gone. Nothing of this call was stored, and nothing that this sink sends will be. Open a new sink, and "
+        "send again what follows the checkpoint, or the rows, that the stream has of this producer.",
+        path=path,
+        producer=producer,
+    )
+
+
 def has_rejected(record: ProducerRecord, number: int, digest: str, path: str) -> bool:
     """Whether the stream has these rows of a producer that only rejects rows; see ``Store.reject``."""
     if number > record.number:

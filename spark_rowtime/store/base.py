@@ -15,10 +15,10 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import DataLostError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.position import Head, Position
-from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.record import Held, ProducerInfo
 from spark_rowtime.store.settings import Change, StreamSettings
 from spark_rowtime.store.snapshot import (
     READS_STREAM,
@@ -28,7 +28,7 @@ from spark_rowtime.store.snapshot import (
 )
 from spark_rowtime.store.steady_clock import Reading
 
-Renewal = bool | ProducerFencedError | StreamCompleteError
+Renewal = bool | ProducerFencedError | StreamCompleteError | DataLostError
 """The result of one producer's ``renew``, or the error that it raises about this producer."""
 
 
@@ -94,8 +94,10 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+    def renew(self, producer: str, epoch: int, *, sends: bool = False, session: str | None = None) -> bool:
         """Extends the lease of a producer that has nothing to send. Raises ProducerFencedError at an old epoch.
+
+        Raises DataLostError if another ``session`` has the epoch: the stream was set back, as by a restored backup.
 
         A producer whose lease had ended joins again at the stream's bound, and repeats what it has itself
         promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached
@@ -104,10 +106,10 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
-        """Does ``renew`` for several producers, each with its epoch, as far as it can in one transaction."""
+    def renew_all(self, producers: Sequence[Held]) -> list[Renewal]:
+        """Does ``renew`` for several producers, as far as it can in one transaction."""
 
-    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+    def renew_beside(self, producers: Sequence[Held]) -> list[Renewal]:
         """Does ``renew_all`` beside a call of another thread that takes long, such as a commit that sends its rows."""
         return self.renew_all(producers)
 
@@ -151,7 +153,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None, *, session: str | None = None) -> None:
         """Closes the producer, which then no longer holds the stream back. A repeated call changes nothing.
 
         ``cut``: until offsets have reached it, the producer holds the bound there as it did before.

@@ -79,6 +79,7 @@ class Commit:
     sent, in their order, if it sends cuts; each becomes an event of its own behind the rows. ``floor`` is then that of
     the last one. ``idle``: the producer does not count for the stream's bound from here on, until its next commit that
     is not idle; with ``behind``, a cut, it holds the bound as before at offsets that have not reached this cut.
+    ``session``: the one that holds the producer; None: any.
     """
 
     producer: str
@@ -95,6 +96,7 @@ class Commit:
     bounds: tuple[CutBound, ...] = ()
     idle: bool = False
     behind: TopicCut | None = None
+    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

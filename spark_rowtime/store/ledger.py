@@ -6,7 +6,7 @@ from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status
 from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, SortedMembers, place
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import DataLostError, ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.admission import (
     fenced,
     has_rejected,
@@ -17,6 +17,7 @@ from spark_rowtime.store.admission import (
     require_admitted,
     require_all_accepted,
     require_open,
+    set_back,
 )
 from spark_rowtime.store.base import Renewal
 from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Receipt, Rejected, Staged
@@ -24,7 +25,7 @@ from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
 from spark_rowtime.store.page import Page
 from spark_rowtime.store.position import Head
 from spark_rowtime.store.reach import Reach
-from spark_rowtime.store.record import WAITED_FOR, ProducerRecord, overdue
+from spark_rowtime.store.record import WAITED_FOR, Held, ProducerRecord, overdue
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END
 
@@ -79,9 +80,9 @@ class Ledger:
         """Returns a producer that has never attached, or was forgotten; then whoever held it before stays fenced."""
         return ProducerRecord(name, epoch=self._page.forgotten_epoch())
 
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
+    def renew(self, held: Held, *, sends: bool = False) -> bool:
         """See ``Store.renew``."""
-        record = self._current(producer, epoch)
+        record, producer = self._current(held), held.producer
         again = record.status is Status.DETACHED and (sends or not record.detached_by_hand)
         if again:
             require_open(self._path, producer, self.clock.floor)
@@ -95,14 +96,14 @@ class Ledger:
             self._tick(Sent(producer, promised), record)
         return True
 
-    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+    def renew_all(self, producers: Sequence[Held]) -> list[Renewal]:
         """See ``Store.renew_all``."""
-        return [self._renew_if_possible(*producer) for producer in producers]
+        return [self._renew_if_possible(held) for held in producers]
 
-    def _renew_if_possible(self, producer: str, epoch: int) -> Renewal:
+    def _renew_if_possible(self, held: Held) -> Renewal:
         try:
-            return self.renew(producer, epoch)
-        except (ProducerFencedError, StreamCompleteError) as error:
+            return self.renew(held)
+        except (ProducerFencedError, StreamCompleteError, DataLostError) as error:
             return error
 
     def expire(self, but: str = "") -> bool:
@@ -121,7 +122,7 @@ class Ledger:
         Returns the limits at which more trains have to be cut first, if some have rows beyond them: a page neither
         reads nor stages rows. Nothing but what was due has happened then.
         """
-        record = self._current(commit.producer, commit.epoch)
+        record = self._current(Held(commit.producer, commit.epoch, commit.session))
         self.expire(but=commit.producer)
         if not is_next(commit, record.number, self._path):
             return Receipt(record.receipt_seq, record.receipt_floor, self._page.late_rows(record))
@@ -179,9 +180,9 @@ class Ledger:
             self._page.reject(record.name, number, known, late)
             record.rejected += sum(one.rows.num_rows for one in known + late)
 
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
+    def leave(self, held: Held, cut: TopicCut | None = None) -> None:
         """See ``Store.leave``."""
-        record = self._current(producer, epoch)
+        record, producer = self._current(held), held.producer
         if record.status in (Status.LEFT, Status.COMPLETE):
             return
         record.seen, before = self._page.now, self._in_force(record)
@@ -204,10 +205,12 @@ class Ledger:
         record.session, record.epoch, record.seen = "", record.epoch + 1, self._page.now
         self._tick(Sent(producer, END) if complete else Left(producer), record)
 
-    def _current(self, producer: str, epoch: int) -> ProducerRecord:
-        record = self._known(producer)
-        if record.epoch != epoch:
-            raise fenced(producer, epoch, record.epoch, record.status)
+    def _current(self, held: Held) -> ProducerRecord:
+        record = self._known(held.producer)
+        if record.epoch != held.epoch:
+            raise fenced(held.producer, held.epoch, record.epoch, record.status)
+        if held.session not in (None, record.session):
+            raise set_back(held.producer, self._path)
         return record
 
     def _known(self, producer: str) -> ProducerRecord:

@@ -12,7 +12,7 @@ from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.store.commits import Commit, Receipt, Rejected
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cuts, Limits, cut
-from spark_rowtime.store.record import ProducerInfo, ProducerRecord
+from spark_rowtime.store.record import Held, ProducerInfo, ProducerRecord
 from spark_rowtime.store.views import rejected_table
 
 Result = TypeVar("Result")
@@ -37,11 +37,12 @@ class LedgerStore(Store):
     def expect(self, names: Sequence[str]) -> None:
         self._decide(lambda ledger: ledger.expect(names), *names)
 
-    def renew(self, producer: str, epoch: int, *, sends: bool = False) -> bool:
-        return self._decide(lambda ledger: ledger.renew(producer, epoch, sends=sends), producer)
+    def renew(self, producer: str, epoch: int, *, sends: bool = False, session: str | None = None) -> bool:
+        held = Held(producer, epoch, session)
+        return self._decide(lambda ledger: ledger.renew(held, sends=sends), producer)
 
-    def renew_all(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
-        return self._decide(lambda ledger: ledger.renew_all(producers), *(name for name, _ in producers))
+    def renew_all(self, producers: Sequence[Held]) -> list[Renewal]:
+        return self._decide(lambda ledger: ledger.renew_all(producers), *(held.producer for held in producers))
 
     def expire(self) -> bool:
         return self._decide(lambda ledger: ledger.expire())
@@ -59,8 +60,8 @@ class LedgerStore(Store):
     def reject(self, producer: str, number: int, rejected: tuple[Rejected, ...], digest: str) -> None:
         self._decide(lambda ledger: ledger.reject(producer, number, rejected, digest), producer)
 
-    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None) -> None:
-        self._decide(lambda ledger: ledger.leave(producer, epoch, cut), producer)
+    def leave(self, producer: str, epoch: int, cut: TopicCut | None = None, *, session: str | None = None) -> None:
+        self._decide(lambda ledger: ledger.leave(Held(producer, epoch, session), cut), producer)
 
     def detach(self, producer: str) -> None:
         self._decide(lambda ledger: ledger.detach(producer), producer)

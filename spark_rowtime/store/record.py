@@ -25,6 +25,19 @@ class ProducerInfo:
     """What openSink declared about this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
     disorder: str
     """The state of the producer's disorder, as JSON; empty if none is kept."""
+    session: str
+    """Whoever holds the producer, or held it last; see ``Store.attach``."""
+
+
+class Held(NamedTuple):
+    """A producer as a caller holds it.
+
+    An epoch comes again in a stream that was set back, as by a restored backup; a session never does. None: any.
+    """
+
+    producer: str
+    epoch: int
+    session: str | None = None
 
 
 class LastSeen(NamedTuple):
@@ -97,7 +110,7 @@ class ProducerRecord:
         assert not isinstance(self.checkpoint, bytes), "the checkpoint was not read"
         return ProducerInfo(
             self.name, self.status, self.epoch, self.floor, self.accepted, self.rejected, self.number, self.checkpoint,
-            self.declaration, self.disorder,
+            self.declaration, self.disorder, self.session,
         )  # fmt: skip
 
     def last_seen(self, now: int) -> LastSeen:

@@ -11,6 +11,7 @@ from spark_rowtime.cli import main
 from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore, check_local, create_local, open_local, producers
+from spark_rowtime.store.record import Held
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.snapshot import FORGET_MICROS
 from spark_rowtime.store.steady_clock import Reading, machine_reading
@@ -122,7 +123,7 @@ def test_each_renewal_has_its_own_result(new_stream: NewStream) -> None:
     clock[0] += 2 * SECOND
     store.expire()
     store.close_producer("taken", complete=True)
-    results = store.renew_all([("lost", lost.epoch), ("taken", taken.epoch), ("taken", new.epoch + 1)])
+    results = store.renew_all([Held("lost", lost.epoch), Held("taken", taken.epoch), Held("taken", new.epoch + 1)])
     assert [type(result) for result in results] == [StreamCompleteError, ProducerFencedError, bool]
 
 

@@ -8,6 +8,7 @@ from spark_rowtime.bounds.topic_cut import TopicCut
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.local import LocalStore
+from spark_rowtime.store.record import Held
 from tests.store.streams import EMPTY, WHOLE, Writer, at, batch, place
 
 Calls = dict[str, Callable[[], Any]]
@@ -22,7 +23,7 @@ def calls(store: Store) -> Calls:
         "attach": lambda: store.attach("b", "", "{}"),
         "expect": lambda: store.expect(["c"]),
         "renew": lambda: store.renew("a", writer.epoch),
-        "renew_all": lambda: store.renew_all([("a", writer.epoch)]),
+        "renew_all": lambda: store.renew_all([Held("a", writer.epoch)]),
         "expire": store.expire,
         "read": lambda: store.read(store.slices(EMPTY, WHOLE)[0]),
         "slices": lambda: store.slices(EMPTY, WHOLE),

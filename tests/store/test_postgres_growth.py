@@ -63,7 +63,7 @@ def questions(stream: int, last: int) -> list[Statement]:
         *trains.slices_between(stream, place(last, 1), place(last, 2)),
         *trains.slices_between(stream, place(last, last - 2), place(last, last - 1)),
         (log.AT, (stream, last)),
-        (raised[0], raised[1:]),
+        raised,
         (removal.EVENTS, (stream, 0, 100)),
         (records.ONE, (stream, "a")),
         records.weakest_but(stream, "a"),

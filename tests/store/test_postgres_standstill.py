@@ -17,6 +17,7 @@ from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.postgres import connection
 from spark_rowtime.store.postgres.check import check
+from spark_rowtime.store.record import Held
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for
@@ -166,7 +167,7 @@ CALLS: dict[str, Call] = {
     "bound": lambda it: it.writer.send(floor=30),
     "rejected rows": lambda it: it.store.reject("late", 1, (Rejected("late", None, batch(*LARGE)),), "d"),
     "renew": lambda it: it.store.renew("a", it.writer.epoch),
-    "renew all": lambda it: it.store.renew_all([("a", it.writer.epoch)]),
+    "renew all": lambda it: it.store.renew_all([Held("a", it.writer.epoch)]),
     "leave": lambda it: it.writer.leave(),
     "detach": lambda it: it.store.detach("a"),
     "keep": lambda it: it.store.keep("reader", place(1)),

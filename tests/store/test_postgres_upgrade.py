@@ -14,7 +14,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 """What pg_dump wrote of databases of earlier versions, with the roles that the guide gave then."""
 
 
-@pytest.fixture(scope="module", params=[4, 5], ids="version {}".format)
+@pytest.fixture(scope="module", params=[4, 5, 6], ids="version {}".format)
 def database(postgres: PostgresServer, request: pytest.FixtureRequest) -> str:
     """The database of that version, which ``dba_NAME`` owns, and users of its roles."""
     name = f"upgraded{request.param}"

@@ -69,7 +69,7 @@ def test_one_transaction_renews_all_leases(path: str, monkeypatch: pytest.Monkey
     renew_all = LocalStore.renew_all
 
     def noting(store: LocalStore, producers: Any) -> Any:
-        renewed.append([name for name, _ in producers])
+        renewed.append([held.producer for held in producers])
         if len(renewed[-1]) == MANY:
             all_at_once.set()
         return renew_all(store, producers)

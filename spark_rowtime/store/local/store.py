@@ -40,7 +40,7 @@ from spark_rowtime.store.local.storage_errors import STORAGE_ERRORS
 from spark_rowtime.store.local.uptime import Uptime
 from spark_rowtime.store.local.watch import Watch
 from spark_rowtime.store.position import Head, Position
-from spark_rowtime.store.record import ProducerInfo, ProducerRecord, overdue
+from spark_rowtime.store.record import Held, ProducerInfo, ProducerRecord, overdue
 from spark_rowtime.store.retention import lost_error, never_registered, require_kept, staged_gone, unsynced
 from spark_rowtime.store.settings import Change
 from spark_rowtime.store.snapshot import READER, READS_STREAM, Collected, Snapshot, Summary
@@ -183,7 +183,7 @@ class LocalStore(LedgerStore):
             now, idle = self._uptime.look(), self.settings.idleTimeout
             return [event for event, _ in overdue(producers.overdue(self._catalog, now, idle), now, idle)]
 
-    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+    def renew_beside(self, producers: Sequence[Held]) -> list[Renewal]:
         """A call that writes its rows keeps the store's lock. So this opens the stream once more."""
         with closing(
             LocalStore.opened(self.path, self._catalog.durability, BESIDE_SECONDS, self.now, self.steady)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import secrets
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -35,12 +36,12 @@ from spark_rowtime.types.short_repr import short_error, short_repr
 
 _STREAM = "SELECT id, name, uuid, schema, settings, ancestors FROM rowtime.streams WHERE name = %s"
 _CREATE = (
-    "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors) VALUES (%s, %s, %s, %s, %s) RETURNING id"
-)
-_CREATE_NUMBERED = (
     "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors, id) OVERRIDING SYSTEM VALUE "
-    "VALUES (%s, %s, %s, %s, %s, %s) RETURNING id"
+    "VALUES (%s, %s, %s, %s, %s, %s)"
 )
+_NUMBERED = "SELECT 1 FROM rowtime.streams WHERE id = %s"
+_MOST_NUMBER = (1 << 32) - 1
+"""The largest number of a stream: advisory locks have 32 bits for it."""
 _DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
 """What tells databases apart, however a path names their server."""
 _Result = TypeVar("_Result")
@@ -57,7 +58,8 @@ def create_postgres(path: str, schema: pa.Schema, settings: StreamSettings, prod
     def run(cursor: psycopg.Cursor[Any]) -> None:
         if is_there(cursor, where, name):
             return
-        stream = insert_stream(cursor, where, name, schema, settings, {})
+        stream = free_number(cursor)
+        insert_stream(cursor, where, name, schema, settings, {}, stream)
         if producers:
             _expect(cursor.connection, stream, where, schema, settings, producers)
         if settings.location is not None:
@@ -86,24 +88,30 @@ def insert_stream(
     schema: pa.Schema,
     settings: StreamSettings,
     ancestors: Mapping[str, int],
-    number: int | None = None,
-) -> int:
-    """Adds a stream with the id ``name``, without events. Returns its number: ``number``, if that is given.
+    number: int,
+) -> None:
+    """Adds a stream with the id ``name`` and the number, without events.
 
     Raises StreamExistsError if there is a stream at that path.
     """
     require_encoding(cursor, where)
-    given = () if number is None else (number,)
     values = (schema.serialize().to_pybytes(), settings_text(settings), json.dumps(dict(ancestors)))
     try:
-        create = _CREATE if number is None else _CREATE_NUMBERED
-        row = cursor.execute(create, (where.stream, name, *values, *given)).fetchone()
+        cursor.execute(_CREATE, (where.stream, name, *values, number))
     except psycopg.errors.UniqueViolation:
         raise exists(where.path) from None
-    assert row is not None
-    cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (row[0], where.stream))
-    cursor.execute("INSERT INTO rowtime.gates VALUES (%s)", row)
-    return int(row[0])
+    cursor.execute("INSERT INTO rowtime.heads (stream, name) VALUES (%s, %s)", (number, where.stream))
+    cursor.execute("INSERT INTO rowtime.gates VALUES (%s)", (number,))
+
+
+def free_number(cursor: psycopg.Cursor[Any]) -> int:
+    """Returns a number that no stream has, at random.
+
+    So a stream that is made where one of the same name was, maybe in a database that was made anew, has another number:
+    who has the old one open finds that it is gone.
+    """
+    number = 1 + secrets.randbelow(_MOST_NUMBER)
+    return free_number(cursor) if cursor.execute(_NUMBERED, (number,)).fetchone() else number
 
 
 def require_encoding(cursor: psycopg.Cursor[Any], where: Address) -> None:

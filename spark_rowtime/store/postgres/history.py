@@ -25,7 +25,7 @@ from spark_rowtime.store.postgres import copies, cuts, records, rejections, trai
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.ahead import portions
 from spark_rowtime.store.postgres.connection import Connection, Statement, run
-from spark_rowtime.store.postgres.database import insert_stream, is_there, once, open_postgres, under_lock
+from spark_rowtime.store.postgres.database import free_number, insert_stream, is_there, once, open_postgres, under_lock
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
@@ -128,7 +128,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
         with connection.lent() as made:
             copies.remove_interrupted(made, to)
             with made.transaction(), made.cursor() as cursor:
-                streams.append(_free_number(cursor, where, history))
+                streams.append(free_number(cursor))
                 copies.begin(cursor, streams[-1], where.stream, objects)
             _Import(made, where, streams[-1], history, settings, name, objects).run()
     except BaseException as error:
@@ -140,12 +140,6 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
             raise
     finally:
         connection.close()
-
-
-def _free_number(cursor: psycopg.Cursor[Any], where: Address, history: History) -> int:
-    """Returns a number that no other stream will have: that of a stream whose creation is taken back."""
-    with cursor.connection.transaction(force_rollback=True):
-        return insert_stream(cursor, where, str(uuid.uuid4()), history.snapshot.schema, history.snapshot.settings, {})
 
 
 def _landed(where: Address, streams: Sequence[int]) -> bool | None:
@@ -200,7 +194,7 @@ class _Import:
         ancestors = {**now.ancestors, now.stream: now.head.seq}
         with self._connection.transaction(), self._connection.cursor() as cursor:
             lock_tables(cursor)
-            insert_stream(cursor, self._where, self._name, now.schema, self._settings, ancestors, number=self._stream)
+            insert_stream(cursor, self._where, self._name, now.schema, self._settings, ancestors, self._stream)
             cursor.execute(_HEAD, (*values, self._stream))
             copies.end(cursor, self._stream)
 

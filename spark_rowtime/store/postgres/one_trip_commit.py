@@ -24,7 +24,7 @@ FUNCTION = (
     .replace("ERA_COMMITS,", f"{ERA_COMMITS},")
     .replace("ERA_PRODUCERS *", f"{ERA_PRODUCERS} *")
 )
-_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 20)})"  # noqa: S608  (constants)
+_CALL = f"SELECT * FROM rowtime.commit_plainly({', '.join(['%s'] * 21)})"  # noqa: S608  (constants)
 _NO_TRAIN = (None,) * 7
 
 
@@ -58,7 +58,7 @@ def call(
     """
     clock = (None, None, wall) if replaced is None else (replaced.boot, replaced.micros, wall)
     return _CALL, (
-        stream, name, commit.producer, commit.epoch, commit.number, commit.floor, commit.checkpoint,
+        stream, name, commit.producer, commit.epoch, commit.session, commit.number, commit.floor, commit.checkpoint,
         commit.disorder, settings.idleTimeout, settings.maxAhead, *clock,
         *(_train(commit.trains[0]) if commit.trains else _NO_TRAIN),
     )  # fmt: skip

@@ -5,7 +5,7 @@
 -- are those of spark_rowtime/store/postgres/eras.py. A search path of its own would be set and taken back at each call,
 -- which costs 3 % of it; so it refuses any other, before it has looked for anything by it.
 CREATE OR REPLACE FUNCTION rowtime.commit_plainly(
-    of_stream bigint, stream_name text, of_producer text, of_epoch bigint, new_number bigint,
+    of_stream bigint, stream_name text, of_producer text, of_epoch bigint, of_session text, new_number bigint,
     promised bigint, new_checkpoint text, new_disorder text, idle_timeout bigint, max_ahead bigint,
     given_boot text, given_micros bigint, given_wall bigint,
     new_rows bigint, new_least bigint, new_largest bigint, new_width smallint, new_length bigint, new_checksum bigint,
@@ -31,7 +31,8 @@ BEGIN
         OR head.boot IS DISTINCT FROM COALESCE(given_boot, extract(epoch FROM pg_postmaster_start_time())::text)
     THEN RETURN; END IF;
     SELECT p.floor, p.lease INTO own FROM rowtime.producers p WHERE p.stream = of_stream AND p.name = of_producer
-        AND p.era = head.era AND p.status = 'attached' AND p.epoch = of_epoch AND p.number + 1 = new_number;
+        AND p.era = head.era AND p.status = 'attached' AND p.epoch = of_epoch AND p.number + 1 = new_number
+        AND p.holder = COALESCE(of_session, p.holder);
     IF NOT FOUND OR (new_rows IS NULL AND promised <= own.floor) THEN RETURN; END IF;
     new_own := GREATEST(own.floor, promised, CASE WHEN new_rows IS NULL THEN head.floor END);
     new_floor := head.floor;

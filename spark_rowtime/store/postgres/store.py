@@ -52,7 +52,7 @@ from spark_rowtime.store.postgres.removal import Access, Collector
 from spark_rowtime.store.postgres.stream_locks import reading_all
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, Stall, moment, restarted
-from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.record import Held, ProducerInfo
 from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
 from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
 from spark_rowtime.store.snapshot import READS_STREAM, Collected, Snapshot, Summary
@@ -245,9 +245,9 @@ class PostgresStore(LedgerStore):
         self._expires_from = 0
         return expired
 
-    def renew_beside(self, producers: Sequence[tuple[str, int]]) -> list[Renewal]:
+    def renew_beside(self, producers: Sequence[Held]) -> list[Renewal]:
         """A commit keeps the store's connection while it sends its rows."""
-        names = [name for name, _ in producers]
+        names = [held.producer for held in producers]
         with closing(self._connection.another()) as other:
             return self._on_page(
                 lambda page: self._ledger(page).renew_all(producers), *names, patience=BESIDE_PATIENCE, by=other

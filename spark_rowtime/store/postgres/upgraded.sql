@@ -22,7 +22,7 @@ BEGIN
             EXECUTE format('GRANT %s ON rowtime.gates TO %s', given.what, given.who);
         END IF;
         IF given.its_table = 'heads' AND given.what = 'UPDATE' THEN
-            EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.begin_era TO %s', given.who);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.begin_era, rowtime.commit_plainly TO %s', given.who);
         ELSIF given.its_table = 'readers' AND given.what = 'INSERT' THEN
             EXECUTE format('GRANT EXECUTE ON FUNCTION rowtime.keep_reader, rowtime.forget_reader, '
                 'rowtime.report_account TO %s', given.who);
