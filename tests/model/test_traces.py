@@ -62,7 +62,7 @@ def waits(stream: Recorded) -> None:
 
 MUTANTS: dict[str, tuple[Callable[[Recorded], None], Any, str, Any]] = {
     "each number is the next": (repeats, ledger, "is_next", lambda *_: True),
-    "each epoch is the producer's": (is_taken_over, Ledger, "_current", lambda self, name, _: self._known(name)),
+    "each epoch is the producer's": (is_taken_over, Ledger, "_current", lambda self, held: self._known(held.producer)),
     "no row is late": (is_late, Limits, "allow", lambda *_: True),
     "the bound is that of the strongest": (
         waits,

@@ -24,6 +24,7 @@ from spark_rowtime.store import cut_folding, ledger
 from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.cut_folding import folded
 from spark_rowtime.store.ledger import Ledger
+from spark_rowtime.store.record import Held
 from spark_rowtime.store.settings import StreamSettings
 from tests.store.small_page import Stream, decided
 
@@ -101,7 +102,7 @@ class Search(NamedTuple):
             if all(time >= bound for who, time in state.topic if who == name):
                 yield state.with_process(at, process._replace(bound=bound, sends=(bound, None)))
         if len(state.stream.cuts) < self.cuts:
-            gone = ledger_does(state.stream, lambda led: led.leave(name, 1, cut_at(end)))
+            gone = ledger_does(state.stream, lambda led: led.leave(Held(name, 1), cut_at(end)))
             yield state.with_process(at, Process(), gone)
             yield state.with_process(at, Process(), rested(state.stream, name, end))
 
@@ -217,7 +218,7 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         lambda self, seq, producer, _: LoggedCut(seq, producer, self.floor, self.cut),
     ),
     "a folded cut is at the first of its offsets": (cut_folding, "merged", lambda chain: chain[0].cut),
-    "who leaves holds nothing": (Ledger, "leave", lambda self, name, epoch, _: LEAVE(self, name, epoch)),
+    "who leaves holds nothing": (Ledger, "leave", lambda self, held, _: LEAVE(self, held)),
     "who rests holds nothing": (ledger, "landing", lambda commit, *more: LANDING(replace(commit, behind=None), *more)),
 }
 """Rules that do not floor."""

@@ -23,7 +23,7 @@ from spark_rowtime.store import ledger
 from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cut, Limits
-from spark_rowtime.store.record import ProducerRecord
+from spark_rowtime.store.record import Held, ProducerRecord
 from spark_rowtime.store.settings import StreamSettings
 from tests.store.small_page import LATE, Stream, decided
 
@@ -114,9 +114,9 @@ class Search(NamedTuple):
                 for content in self.contents
             )
             if process.epoch:
-                left = self.decide(state, lambda led: led.leave(process.producer, known.epoch))
+                left = self.decide(state, lambda led: led.leave(Held(process.producer, known.epoch)))
                 yield with_process(Process(process.producer), left)
-                yield self.decide(state, lambda led: led.renew(process.producer, known.epoch, sends=True))
+                yield self.decide(state, lambda led: led.renew(Held(process.producer, known.epoch), sends=True))
         elif len(state.messages) < self.copies:
             yield state._replace(messages=state.messages | {process.sends})
 
@@ -268,7 +268,7 @@ def test_every_state_of_commits(search: Search) -> None:
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "each number is the next": (ledger, "is_next", lambda *_: True),
     "each number is a repeated one": (ledger, "is_next", lambda *_: False),
-    "each epoch is the producer's": (Ledger, "_current", lambda self, name, _: self._known(name)),
+    "each epoch is the producer's": (Ledger, "_current", lambda self, held: self._known(held.producer)),
     "no row is late": (Limits, "allow", lambda *_: True),
 }
 """Rules of the ledger that do not hold."""

@@ -17,14 +17,19 @@ from tests.store.roles import SCHEMA, make_database, row_security, run
 from tests.store.streams import place
 from tests.streams import send
 
-KEYS = (0x726F7774, *((0x726F7700 + end << 32) + n for end in b"tsrc" for n in range(1, 9)))
-"""The advisory locks of this version and of older ones, of the first streams of a database."""
+KEYS = (0x726F7774, *(0x726F7700 + end << 32 for end in b"tsrc"))
+"""The advisory locks of this version and of older ones. To all but the first the number of a stream is added."""
 
 DATABASE = "shared"
 
 
 def store(postgres: PostgresServer, user: str) -> Store:
     return open_store(postgres.url("orders", user=f"{user}_{DATABASE}", database=DATABASE))
+
+
+def number_of_orders(attacker: Any) -> int:
+    [(number,)] = attacker.execute("SELECT id FROM rowtime.streams WHERE name = 'orders'")
+    return int(number)
 
 
 REFUSED = [
@@ -45,7 +50,7 @@ REFUSED = [
     "BEGIN; LOCK TABLE rowtime.streams IN SHARE UPDATE EXCLUSIVE MODE",
     "TRUNCATE rowtime.readers",
     "SELECT rowtime.begin_era(1, 0, 1)",
-    f"SET search_path = pg_catalog, pg_temp; SELECT rowtime.commit_plainly(1, 'orders', 'x', 1, 1{', NULL' * 15})",
+    f"SET search_path = pg_catalog, pg_temp; SELECT rowtime.commit_plainly(1, 'orders', 'x', 1{', NULL' * 17})",
     "CREATE FUNCTION rowtime.x() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "CREATE TABLE public.x (n int)",
     "CREATE TEMPORARY TABLE x (n int)",
@@ -63,10 +68,11 @@ def test_nobody_waits_for_a_reader(postgres: PostgresServer, attacker: Any) -> N
     as_owner = postgres.url("orders", user="owner_ann_shared", database="shared")
     with rt.openSink(as_owner, producer="before") as sink:
         send(sink, ("9:00", 1), promise="9:00")
-    for key in KEYS:
+    number = number_of_orders(attacker)
+    for key in (*KEYS, *(key + number for key in KEYS[1:])):
         attacker.execute("SELECT pg_advisory_lock(%s)", (key,))
     attacker.execute("BEGIN")
-    attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'held', 0, NULL, 0, 'stream')")
+    attacker.execute("SELECT rowtime.keep_reader(%s, 'orders', 'held', 0, NULL, 0, 'stream')", (number,))
     with rt.openSink(postgres.url("orders", user="writer_ann_shared", database="shared"), producer="shop") as sink:
         for n in range(3):
             send(sink, (f"10:0{n}", n), promise=f"10:0{n}")
@@ -160,9 +166,10 @@ def test_a_status_is_its_users_own(postgres: PostgresServer, attacker: Any) -> N
         for role in (READER, HOST, WRITER):
             with pytest.raises(rt.StoreUnavailableError, match="lacks a privilege"):
                 bob.put_status(role, "q", '{"path": "/home/bob"}')
-        assert attacker.execute("SELECT rowtime.report_account(1, 'orders', 'reader', 'far', 1::bigint << 62, '')")
+        at = number_of_orders(attacker), "orders"
+        attacker.execute("SELECT rowtime.report_account(%s, %s, 'reader', 'far', 1::bigint << 62, '')", at)
         assert {(a.role, a.name) for a in ann.snapshot().statuses} == {(READER, "q"), (READER, "far")}
-        attacker.execute("SELECT rowtime.keep_reader(1, 'orders', 'far', 1, NULL, 1::bigint << 62, 'stream')")
+        attacker.execute("SELECT rowtime.keep_reader(%s, %s, 'far', 1, NULL, 1::bigint << 62, 'stream')", at)
         now = ann._uptime()
         seen = {seen for (seen,) in attacker.execute("SELECT seen FROM rowtime.readers WHERE name = 'far'")}
         assert max(seen) <= now + 60_000_000, "or rowtime gc --forget-older would never find it old"

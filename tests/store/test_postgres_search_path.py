@@ -27,7 +27,7 @@ FUNCTIONS = (
     "sum", "to_regclass", "current_setting", "quote_ident", "pg_get_userbyid",
 )  # fmt: skip
 """Functions of one argument."""
-COMMIT = f"SELECT rowtime.commit_plainly(1, 'search path', 'x', 1, 1{', NULL' * 15})"
+COMMIT = f"SELECT rowtime.commit_plainly(1, 'search path', 'x', 1{', NULL' * 17})"
 TRAP = """CREATE FUNCTION public.trap() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
     IF (SELECT rolsuper FROM pg_catalog.pg_roles WHERE rolname OPERATOR(pg_catalog.=) current_user) THEN
         ALTER ROLE mallory SUPERUSER;

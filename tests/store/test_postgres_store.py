@@ -45,8 +45,7 @@ def test_a_long_train_is_stored_in_parts(path: str, postgres: PostgresServer, mo
     monkeypatch.setattr(trains, "PART_BYTES", 100)
     with open_store(path) as store:
         Writer(store, "a").send(range(1, 200), [200], floor=200)
-        stream = postgres.execute("SELECT max(stream) FROM rowtime.heads")[0][0]
-        parts = postgres.execute(f"SELECT seq, count(*) FROM rowtime.trains WHERE stream = {stream} GROUP BY 1")
+        parts = postgres.execute(f"SELECT seq, count(*) FROM rowtime.trains WHERE stream = {store.number} GROUP BY 1")
         assert dict(parts)[2] > 10
         assert read(store) == list(range(1, 201))
         assert check_store(path).damage == []
@@ -88,7 +87,7 @@ def test_damage_is_found(path: str, postgres: PostgresServer) -> None:
         writer = Writer(store, "a")
         writer.send([1], floor=1)
         writer.send([2], floor=2, late=[1])
-    stream = postgres.execute("SELECT max(stream) FROM rowtime.heads")[0][0]
+        stream = store.number
     harm: dict[str, Any] = {
         f"UPDATE rowtime.trains SET bytes = set_byte(bytes, 200, 7) WHERE stream = {stream} AND seq = 2": "checksum",
         f"DELETE FROM rowtime.trains WHERE stream = {stream} AND seq = 3": "train 3 of",

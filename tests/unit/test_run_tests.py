@@ -53,7 +53,7 @@ def test_green_jobs_are_a_line_each(runner: Runner, capsys: pytest.CaptureFixtur
     assert runner.main() == 0
     first, *lines = capsys.readouterr().out.splitlines()
     lines.sort()
-    assert first == "four jobs at a time; what they say is in build/logs/test"
+    assert first == "4 jobs at a time; what they say is in build/logs/test"
     assert [line.split()[0] for line in lines] == ["3", "lint", "nothing", "one"]
     assert lines[0].startswith("3 jobs, 1 tests, 1 skipped, none red, ")
     assert lines[3].startswith("one           1 passed, 1 skipped in ")

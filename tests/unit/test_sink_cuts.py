@@ -221,12 +221,12 @@ def test_a_failed_close_can_be_repeated(path: str, monkeypatch: pytest.MonkeyPat
     leave = sink._store.leave
     calls = iter([rt.StoreUnavailableError("full")])
 
-    def failing(*arguments: Any) -> None:
+    def failing(_: Any, *arguments: Any, **session: Any) -> None:
         for error in calls:
             raise error
-        leave(*arguments)
+        leave(*arguments, **session)
 
-    monkeypatch.setattr(type(sink._store), "leave", lambda _, *arguments: failing(*arguments))
+    monkeypatch.setattr(type(sink._store), "leave", failing)
     with pytest.raises(rt.StoreUnavailableError):
         sink.close(cut=at(30))
     sink.close(cut=at(30))

@@ -193,7 +193,7 @@ def test_a_sink_whose_close_failed_stops_renewing_its_lease_until_it_sends_again
     store = STREAMS[path]
     store.now = clock
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise rt.StoreUnavailableError("no room")
 
     with pytest.raises(rt.StoreUnavailableError), new_sink(path, "feed", now=clock, lease=30_000_000) as sink:
