@@ -1,7 +1,7 @@
 """What a stream knows of a producer: all of it in a record, what callers see in its info."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class ProducerInfo:
     """What openSink declared about this producer's order (rowsImplyBounds, lateness, kSort), as JSON."""
     disorder: str
     """The state of the producer's disorder, as JSON; empty if none is kept."""
-    session: str
+    session: str = field(compare=False)
     """Whoever holds the producer, or held it last; see ``Store.attach``."""
 
 
