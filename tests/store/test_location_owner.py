@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +13,8 @@ from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.store import adopt_location, check_store, create_store, delete_store, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.location import to_location
-from spark_rowtime.store.postgres.objects import OWNER_OBJECT
-from spark_rowtime.store.postgres.owner import KEPT_MARKS, Mark
+from spark_rowtime.store.postgres.objects import OWNER_OBJECT, Objects
+from spark_rowtime.store.postgres.owner import Database, Mark
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.postgresserver import PostgresServer
@@ -23,6 +24,7 @@ from tests.store.streams import SCHEMA, Writer, place, read
 LARGE = 5000
 """Rows of a train that is an object."""
 DAY = 86_400_000_000
+MARKS = "SELECT * FROM rowtime.unnamed_objects WHERE state = 'owner'"
 
 
 def large(start: int) -> range:
@@ -53,6 +55,7 @@ class Place:
 
 def test_a_mark_that_a_stranger_has_written_is_none() -> None:
     assert Mark.of(b"[" * 100_000) is None
+    assert Mark.of(Mark(Database("1", 1, 1, "d"), "s", "\0").content()) is None
 
 
 @pytest.fixture
@@ -151,14 +154,52 @@ def test_a_database_that_has_moved_adopts_the_location(original: Place) -> None:
         adopt_location("memory://owner")
 
 
+def test_a_mark_that_a_client_writes_late_is_known(original: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was stopped before it wrote its mark, or whose request was delayed, locks nobody out."""
+    with open_store(original.path) as slow, open_store(original.path) as store:
+        write = Objects.write_mark
+
+        def late(objects: Objects, content: bytes) -> None:
+            monkeypatch.setattr(Objects, "write_mark", write)
+            for _ in range(25):
+                store.gc()
+            write(objects, content)
+
+        monkeypatch.setattr(Objects, "write_mark", late)
+        slow.gc()
+        assert store.gc(age=0).files == 1
+        with open_store(original.path) as new:
+            Writer(new, "b").send(large(20_000))
+
+
+def test_marks_are_forgotten_after_a_week_but_the_one_in_the_location(
+    original: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def known() -> int:
+        return len(original.server.execute(MARKS, database=original.database))
+
+    with open_store(original.path) as store:
+        for day, count in ((0, 2), (1, 3), (6, 4), (7, 4), (9, 3), (90, 2), (91, 2)):
+            later(store, day)
+            store.gc()
+            assert known() == count, day
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            later(store, 180)
+            patched.setattr(store.objects, "write_mark", interrupted)
+            store.gc()
+        later(store, 360)
+        store.gc()
+
+
+def interrupted(_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_copy_of_the_server_is_recognised_by_what_it_does_not_know(original: Place) -> None:
     """A copy of a disk has every name of the original. The original marks the location again with each gc."""
     with open_store(original.path) as store:
-        memory = "SELECT * FROM rowtime.unnamed_objects WHERE state = 'owner'"
-        (before,) = original.server.execute(memory, database=original.database)
-        for _ in range(KEPT_MARKS + 3):
-            store.gc()
-        assert len(original.server.execute(memory, database=original.database)) == KEPT_MARKS
+        (before,) = original.server.execute(MARKS, database=original.database)
+        store.gc()
         store._connection.rows(("DELETE FROM rowtime.unnamed_objects WHERE state = 'owner'", ()))
         store._connection.rows(("INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, %s, %s)", before))
         with pytest.raises(StoreUnavailableError, match="has written it since this copy of the database was made"):

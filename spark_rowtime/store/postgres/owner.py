@@ -6,6 +6,7 @@ has written since. If it removed objects, the original would lose rows.
 
 import json
 import os
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,11 +16,12 @@ from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.types.json_values import load
+from spark_rowtime.types.timestamps import DAY_MICROS
 
 LACKS = "location"
 """What a stream lacks whose location belongs to another database, in the values of the error."""
-KEPT_MARKS = 20
-"""How many of its last marks a database remembers: a client that stood still may write one that is not the newest."""
+KEPT_MICROS = 7 * DAY_MICROS
+"""How long a database remembers a mark: a client that stood still may write one that is not the newest."""
 _HERE = (
     "SELECT system_identifier::text, GREATEST(min_recovery_end_timeline, timeline_id), oid::bigint, datname::text "
     "FROM pg_control_system(), pg_control_recovery(), pg_control_checkpoint(), pg_database "
@@ -27,12 +29,19 @@ _HERE = (
 )
 """A server that was promoted has its last checkpoint on the old timeline for some minutes, and ends its recovery on the
 new one. After the next checkpoint it has no end of a recovery."""
-_MARKS = "SELECT object FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'owner'"
-_NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'owner', %s)"
-_LIMIT = (
-    "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'owner' AND object NOT IN (SELECT object FROM "
-    "rowtime.unnamed_objects WHERE stream = %s AND state = 'owner' ORDER BY since DESC LIMIT %s)"
+_MARKS = (
+    "(SELECT object FROM rowtime.unnamed_objects WHERE stream = %s AND object = %s AND state = 'owner') UNION ALL "
+    "(SELECT object FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'owner' LIMIT 1)"
 )
+"""A mark if this database has written it, and any that it has: there may be thousands of them."""
+_NOTE = "INSERT INTO rowtime.unnamed_objects VALUES (%s, %s, 'owner', %s)"
+_FIRST = (
+    "INSERT INTO rowtime.unnamed_objects "
+    "SELECT %s::bigint, %s, 'owner', (extract(epoch FROM clock_timestamp()) * 1e6)::bigint"
+)
+"""The uptime of a stream starts at that clock's time."""
+_FORGET = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'owner' AND since < %s AND object <> %s"
+_MARK = re.compile(r"[0-9a-f]{32}")
 
 
 class Database(NamedTuple):
@@ -67,7 +76,8 @@ class Mark(NamedTuple):
         try:
             found = load(content)
             database = Database(*(found[name] for name in Database._fields))
-            return cls(database, str(found["stream"]), str(found["mark"]))
+            mark = str(found["mark"])
+            return cls(database, str(found["stream"]), mark) if _MARK.fullmatch(mark) else None
         except (ValueError, TypeError, KeyError):
             return None
 
@@ -76,7 +86,9 @@ class Ownership:
     """Whether this database owns the objects of a stream.
 
     ``ask`` runs statements and returns the rows of each, ``transact`` runs a function in a transaction of the stream.
-    Law: before an object is removed, the location has a mark that this database has written, on this timeline.
+    Law: before an object is removed, the location has a mark that this database has written, on this timeline. Law
+    (*marks are known*): a database knows the marks that it has noted in the last ``KEPT_MICROS``, however many there
+    are, and that which the location had at the last renewal, however old it is.
     """
 
     def __init__(
@@ -99,7 +111,7 @@ class Ownership:
         here, known, found = self._look()
         if (found is None and known) or (found is not None and not self._is_own(found, here, known)):
             raise self._foreign(found, here, "removed")
-        self._write(here)
+        self._write(here, found)
 
     def owns(self) -> bool:
         """Returns whether this database may remove objects."""
@@ -113,24 +125,25 @@ class Ownership:
 
     def take(self) -> None:
         """Makes this database the owner, whoever was it."""
-        self._write(self._look()[0])
+        here, _, found = self._look()
+        self._write(here, found)
 
     def _look(self) -> tuple[Database, set[str], Mark | None]:
-        rows, marks = self._ask((_HERE, ()), (_MARKS, (self._stream,)))
-        content = self._objects.read_mark()
+        content = self._objects.read_mark()  # first: a mark that is there was noted before
         found = None if content is None else Mark.of(content) or Mark(Database("?", 0, 0, "?"), "?", "")
+        rows, marks = self._ask((_HERE, ()), (_MARKS, (self._stream, _text(found), self._stream)))
         return Database(*rows[0]), {mark for (mark,) in marks}, found
 
     def _is_own(self, found: Mark, here: Database, known: set[str]) -> bool:
         same = found.database._replace(name=here.name) == here and found.stream == self._objects.stream
         return same and found.mark in known
 
-    def _write(self, here: Database) -> None:
+    def _write(self, here: Database, found: Mark | None) -> None:
         mark = Mark(here, self._objects.stream, os.urandom(16).hex())
 
         def note(transaction: Transaction) -> None:
             transaction.write(_NOTE, self._stream, mark.mark, transaction.at.uptime)
-            transaction.write(_LIMIT, self._stream, self._stream, KEPT_MARKS)
+            transaction.write(_FORGET, self._stream, transaction.at.uptime - KEPT_MICROS, _text(found))
 
         self._transact(note)  # before the object: a mark that no database knows would belong to nobody
         self._objects.write_mark(mark.content())
@@ -151,10 +164,15 @@ class Ownership:
         )
 
 
+def _text(found: Mark | None) -> str:
+    """Returns the random word of a mark; "", which no mark has, if there is none."""
+    return "" if found is None else found.mark
+
+
 def first_mark(cursor: Cursor[Any], stream: int, objects: Objects) -> None:
     """Marks the location of a new stream as that of this database."""
     row = cursor.execute(_HERE).fetchone()
     assert row is not None
     mark = Mark(Database(*row), objects.stream, os.urandom(16).hex())
-    cursor.execute(_NOTE, (stream, mark.mark, 0))
+    cursor.execute(_FIRST, (stream, mark.mark))
     objects.write_mark(mark.content())
