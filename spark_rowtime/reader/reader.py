@@ -37,7 +37,18 @@ class _Unfinished(NamedTuple):
     before: Position
 
 
+class _Begun(NamedTuple):
+    """A step of which the first trains were read, as ``parts``, before one could not be: the next call goes on."""
+
+    at: Position
+    to: Position
+    parts: list[pa.RecordBatch]
+
+
 TRAIN_ROWS, TRAIN_BYTES = 65536, 1 << 30
+LOCATION_TRAIN_BYTES = 16 << 20
+"""As ``TRAIN_BYTES``, of a stream with a location in order of arrival: some 256 objects at most, which a reader that is
+opened again after a failure reads again. In order of rowtime, trains that overlap would be read for each step."""
 EXPIRY_CHECK_SECONDS = 1.0
 """Seconds between two checks for ended leases by a waiting reader."""
 QUIET_CHECKS = 10
@@ -83,6 +94,7 @@ class RowReader:
         refuse_in_forks(self, "reader", "_lock")
         self._drained_by: int | None = None
         self._unfinished: _Unfinished | None = None
+        self._begun: _Begun | None = None
         self._closed = self._hasSaid = False
         self._lost: DataLostError | None = None
         """Why this reader cannot read from ``start`` on. A drain may go on at its sink's position."""
@@ -363,7 +375,7 @@ class RowReader:
     def _resume(self, position: str) -> None:
         self._at = load_position(position, self._store.stream, self._how.order, self._store.ancestors)
         self._how = replace(self._how, since=json.loads(position).get("since"))
-        self._lost = None
+        self._lost = self._begun = None
 
     def _require_start(self) -> None:
         if self._lost is not None:
@@ -382,16 +394,20 @@ class RowReader:
             self._registration.keep(self._at if self._confirmed is None else self._confirmed)
 
     def _next(self) -> Train | None:
-        to = self._how.step(self._store, self._at)
-        if to == self._at:
+        if self._begun is None or self._begun.at != self._at:
+            self._begun = _Begun(self._at, self._how.step(self._store, self._at), [])
+        at, to, parts = self._begun
+        if to == at:
+            self._begun = None
             return None
-        pieces = self._how.slices(self._store, self._at, to)
-        parts = [self._how.rows(self._store, piece, self._at, to) for piece in pieces]
+        pieces = self._how.slices(self._store, at, to)
+        for piece in pieces[len(parts) :]:
+            parts.append(self._how.rows(self._store, piece, at, to))
         rows = one_batch(pa.Table.from_batches(parts, self._store.schema))
         if self._how.order == "rowtime" and rows.num_rows and not Timed(rows).rises:
             rows = rows.sort_by(ROWTIME)
         train = Train(rows, as_bound(to.floor))
-        self._at = to  # last: if something raises before this line, this train is the next one again
+        self._at, self._begun = to, None  # last: if something raises before this line, this train is the next one again
         return train
 
 
@@ -456,6 +472,8 @@ def openReader(
     label = None if name is None else to_name(name, "name")
     store = open_store(path)
     try:
+        if store.objects is not None and order == "arrival":
+            how = replace(how, max_bytes=LOCATION_TRAIN_BYTES)
         return RowReader(store, how, start, follow, label)
     except BaseException:
         store.close()

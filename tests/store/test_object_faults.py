@@ -4,13 +4,18 @@ import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.postgres import file_system, inline
+from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.settings import StreamSettings
 from tests.conftest import set_s3_environment
 from tests.postgresserver import PostgresServer
@@ -199,3 +204,51 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
         assert store.objects.sizes() == {}
     assert read(path)[-1] == 39
     assert check_store(path).damage == []
+
+
+MANY, FAILS_AT = 600, 400
+"""So many objects, and each one of so many that are read fails."""
+
+
+@pytest.fixture
+def many(
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> str:
+    """A stream with many objects, each with one row. Not all of them can be read in turn."""
+    path = postgres.url(f"faults/{request.node.name}")
+    rt.createStream(path, SCHEMA, location=str(tmp_path / "objects"))
+    with open_store(path) as store:
+        columns = [pa.array([1_700_000_000_000_000]).cast(pa.timestamp("us", "UTC")), pa.array([TEXT + TEXT])]
+        rows = pa.record_batch(columns, schema=store.schema)
+        writer = Writer(store, "a")
+        trains = tuple(store.stage(rows) for _ in range(MANY))
+        store.commit(replace(writer.commit(floor=700_000_001), trains=trains))
+    read_object, asked = Objects.read, count(1)
+
+    def fails(objects: Objects, place: InObject, train: str) -> pa.Buffer:
+        if next(asked) % FAILS_AT == 0:
+            raise rt.StoreUnavailableError("refused")
+        return read_object(objects, place, train)
+
+    monkeypatch.setattr(Objects, "read", fails)
+    return path
+
+
+@pytest.mark.parametrize("order", ["arrival", "rowtime"])
+def test_a_reader_that_catches_up_keeps_what_it_has_read_when_a_request_fails(many: str, order: str) -> None:
+    rows = 0
+    with rt.openReader(many, order=order) as reader:
+        for _ in range(2):
+            with suppress(rt.StoreUnavailableError):
+                for train in reader:
+                    rows += train.rows.num_rows
+    assert rows == MANY
+
+
+def test_a_reader_in_order_of_arrival_that_is_opened_again_gets_on(many: str) -> None:
+    position, rows = "earliest", 0
+    for _ in range(2):
+        with rt.openReader(many, order="arrival", start=position) as reader, suppress(rt.StoreUnavailableError):
+            for train in reader:
+                rows, position = rows + train.rows.num_rows, reader.position
+    assert rows == MANY
