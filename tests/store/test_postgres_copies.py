@@ -23,7 +23,7 @@ from spark_rowtime.store.settings import StreamSettings
 from tests.crash.victims import KILLED, Victim
 from tests.postgresserver import PostgresServer
 from tests.store.interrupted_copy import copied_until
-from tests.store.streams import SCHEMA, Writer, read
+from tests.store.streams import SCHEMA, Writer, names, read
 
 ROWS = range(5000)
 """Enough for an object."""
@@ -168,6 +168,30 @@ def test_a_copy_that_goes_on_is_left_alone(
         assert check_store(path).damage == []
         with open_store(path) as copy:
             assert read(copy) == list(ROWS)
+
+
+def test_a_deletion_that_is_killed_before_its_objects_are_gone_is_finished_by_gc(
+    postgres: PostgresServer, database: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (orders, other), folder = (
+        (postgres.url(name, database=database) for name in ("orders", "other")),
+        tmp_path / "objects",
+    )
+    for path in (orders, other):
+        copy_store(source, path, location=to_location(str(folder)))
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Objects, "remove_all", killed)
+        delete_store(orders, None)
+    assert list_stores(postgres.url(database=database)) == [other]
+    assert len(list(folder.iterdir())) == 2
+    with open_store(other) as store:
+        store.gc()
+        assert (rows_of_copies(postgres, database), names(folder)) == (0, [store.stream])
+        assert read(store) == list(ROWS)
+
+
+def killed(_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_stream_that_gets_the_name_meanwhile_is_not_deleted(

@@ -2,7 +2,8 @@
 
 A copy writes in many transactions, so that none keeps the server from freeing what commits replace. The last one makes
 the stream. Until then nobody looks for the rows. ``rowtime.unnamed_objects`` notes the copy, and its session has a
-lock. If nobody has the lock, the copy was interrupted: ``gc``, and the next copy, remove what it has left.
+lock. If nobody has the lock, the copy was interrupted: ``gc``, and the next copy, remove what it has left. They remove
+the folder of a deleted stream, too, which is noted in the same way until it is gone.
 
 Law (*never a stream*): nothing of a stream that is there is removed, whatever notes there are: a writer may write some.
 """
@@ -34,6 +35,7 @@ _FOUND = (
 _REMOVE = "DELETE FROM rowtime.{} WHERE stream = %s AND NOT EXISTS (SELECT 1 FROM rowtime.streams WHERE id = %s)"
 """A stream that is made meanwhile keeps its rows: the statement sees them only if it sees the stream."""
 _END = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s AND state = 'copying'"
+_DELETE = "DELETE FROM rowtime.unnamed_objects WHERE stream = %s"
 _TABLES = (
     *("events", "trains", "objects", "producers", "rejected", "readers", "key_floors", "accounts", "topic_cuts"),
     "unnamed_objects",
@@ -43,9 +45,25 @@ _TABLES = (
 
 def begin(cursor: psycopg.Cursor[Any], stream: int, name: str, objects: Objects | None) -> None:
     """Notes a copy, of which the session of the cursor has the lock from here on."""
-    place = {} if objects is None else {"location": objects.location, "uuid": objects.stream}
     cursor.execute("SELECT pg_advisory_lock(%s)", (copied(stream),))
+    _note(cursor, stream, name, objects)
+
+
+def _note(cursor: psycopg.Cursor[Any], stream: int, name: str, objects: Objects | None) -> None:
+    place = {} if objects is None else {"location": objects.location, "uuid": objects.stream}
     cursor.execute(_NOTE, (stream, json.dumps({"name": name, **place})))
+
+
+def begin_deletion(cursor: psycopg.Cursor[Any], stream: int, name: str, objects: Objects | None) -> None:
+    """Deletes the notes of a stream, but leaves those by which the folder of ``objects`` is found again."""
+    cursor.execute(_DELETE if objects is None else f"{_DELETE} AND state <> 'owner'", (stream,))
+    if objects is not None:
+        _note(cursor, stream, name, objects)
+
+
+def end_deletion(connection: psycopg.Connection[Any], stream: int) -> None:
+    """Notes that the folder of a deleted stream was removed."""
+    connection.execute(_DELETE, (stream,))
 
 
 def end(cursor: psycopg.Cursor[Any], stream: int) -> None:
@@ -59,7 +77,7 @@ def ended(stream: int) -> Statement:
 
 
 def remove_interrupted(connection: psycopg.Connection[Any], path: str) -> None:
-    """Removes what copies have left whose process or connection has ended. ``path`` is one in the database."""
+    """Removes what interrupted copies and deletions have left. ``path`` is one in the database."""
     for stream, about in connection.execute(_FOUND).fetchall():
         with _alone(connection, stream) as alone:
             if alone and (stream, about) in connection.execute(_FOUND).fetchall():  # it has not ended meanwhile
@@ -84,7 +102,8 @@ def _remove(connection: psycopg.Connection[Any], stream: int, about: str, path: 
             _remove_objects(connection, stream, objects)
     except RowtimeError:
         LOG.warning(
-            "What a copy has left under the number %d could not be removed (%s); the next `rowtime gc` tries again",
+            "What a copy or a deletion has left under the number %d could not be removed (%s); the next `rowtime gc` "
+            "tries again",
             stream,
             short_repr(about),
             exc_info=True,
@@ -95,7 +114,7 @@ def _remove(connection: psycopg.Connection[Any], stream: int, about: str, path: 
 
 
 def _objects(about: str, path: str) -> Objects | None:
-    """The objects that a copy has written, by its note; None if it has no location."""
+    """The objects that a copy or a deletion has left, by its note; None if it has no location."""
     try:
         noted = load(about)
         return Objects(path, noted["location"], noted["uuid"]) if "location" in noted else None
@@ -108,10 +127,12 @@ def _objects(about: str, path: str) -> Objects | None:
 
 
 def _remove_objects(connection: psycopg.Connection[Any], stream: int, objects: Objects) -> None:
-    """Removes the folder that the copy has marked, unless it is that of a stream."""
+    """Removes the folder that has the mark of the copy, or of the deleted stream, unless it is that of a stream."""
     owner = Ownership(objects, stream, lambda *statements: run(connection, statements), lambda _: None)
     used = connection.execute("SELECT 1 FROM rowtime.streams WHERE uuid = %s", (objects.stream,)).fetchone()
     if owner.has_marked() and not used:
         objects.remove_all()
     else:
-        LOG.warning("%s, which a copy has left, was not removed: the copy has not marked it", objects.url())
+        LOG.warning(
+            "%s, which a copy or a deletion has left, was not removed: it is gone, or has another mark", objects.url()
+        )

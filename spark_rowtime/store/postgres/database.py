@@ -5,6 +5,7 @@ import logging
 import secrets
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from spark_rowtime.errors import (
     InvalidOptionError,
+    RowtimeError,
     StoreUnavailableError,
     StreamBusyError,
     StreamExistsError,
@@ -19,7 +21,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.store.admission import Use, exists, replaced, require_unused, use_of
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.postgres import log_state, tables
+from spark_rowtime.store.postgres import copies, log_state, tables
 from spark_rowtime.store.postgres.address import Address, address, database_address
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS, Connection
 from spark_rowtime.store.postgres.objects import STREAM_ID, Objects, strange
@@ -251,7 +253,7 @@ def delete_postgres(path: str, before: Use | None) -> None:
     where = address(path)
     with open_postgres(path) as store:
         objects, number = store.objects, store.number
-        owned = objects is not None and store.owns_objects()
+        removed = objects if store.owns_objects() else None
 
     def run(cursor: psycopg.Cursor[Any]) -> None:
         stream = _locked(cursor, where)
@@ -260,12 +262,16 @@ def delete_postgres(path: str, before: Use | None) -> None:
         if before is not None:
             with open_postgres(path) as store:
                 require_unused(path, before, use_of(store))
-        for table, column in (("streams", "id"), *((name, "stream") for name in tables.HISTORY)):
+        others = [name for name in tables.HISTORY if name != "unnamed_objects"]
+        for table, column in (("streams", "id"), *((name, "stream") for name in others)):
             cursor.execute(f"DELETE FROM rowtime.{table} WHERE {column} = %s", (stream,))  # noqa: S608
+        copies.begin_deletion(cursor, stream, where.stream, removed)
 
     under_lock(where, run, repeats=False)
-    if objects is not None and owned:
-        _remove_all(objects)
+    if removed is not None:
+        _remove_all(removed)
+        with suppress(RowtimeError):  # otherwise the next ``gc`` notes that the folder is gone
+            once(where, lambda made: copies.end_deletion(made, number))
     elif objects is not None:
         LOG.warning("%s was deleted, but not the objects in %s, which belong to another database", path, objects.url())
 
