@@ -174,6 +174,44 @@ def test_a_reader_goes_on_where_it_was(path: str, gate: Gate) -> None:
         assert found == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
+def test_a_call_that_commits_nothing_does_not_say_so(path: str, gate: Gate) -> None:
+    with rt.openSink(path, producer="a", linger=QUIET) as sink:
+        sink.sendRows(pair(1))
+    gate.turn(REFUSING)
+    for call in (lambda: read(path), lambda: rt.deleteStream(path, force=True)):
+        with pytest.raises(rt.StoreUnavailableError, match=r"Call again once the location can be used") as caught:
+            call()
+        assert "committed" not in str(caught.value)
+
+
+def test_a_deletion_that_cannot_remove_objects_says_who_will(
+    path: str, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f"{path} and another"
+    rt.createStream(other, SCHEMA)
+    with open_store(path) as store:
+        objects = store.objects
+    with monkeypatch.context() as patched:
+        remove_all = Objects.remove_all
+
+        def refused(objects: Objects) -> None:
+            gate.turn(REFUSING)
+            remove_all(objects)
+
+        patched.setattr(Objects, "remove_all", refused)
+        with pytest.raises(
+            rt.StoreUnavailableError, match=r"was deleted, but not its objects: .* The next `rowtime gc`"
+        ) as caught:
+            rt.deleteStream(path)
+        assert not any(wrong in str(caught.value) for wrong in ("committed", "all again"))
+    with open_store(other) as store:
+        store.gc()
+        gate.turn(OPEN)
+        assert objects._has_folder()
+        store.gc()
+        assert not objects._has_folder()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mode", [REFUSING, SILENT])
 def test_retention_that_cannot_remove_objects_lets_commits_land(

@@ -281,9 +281,7 @@ def _remove_all(objects: Objects) -> None:
         objects.remove_all()
     except StoreUnavailableError as error:
         raise StoreUnavailableError(
-            f"The stream at {objects.path} was deleted, but not its objects: {error} Remove the folder {objects.url()} "
-            "by hand.",
-            **error.values,
+            f"The stream at {objects.path} was deleted, but not its objects: {error}", **error.values
         ) from None
 
 

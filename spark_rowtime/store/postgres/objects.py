@@ -36,6 +36,9 @@ _OBJECT = re.compile(r"[0-9a-f]{32}\.arrow")
 _REMOVABLE = re.compile(rf"{_OBJECT.pattern}|[0-9a-f]{{16}}\.owner\.json")
 """Objects with rows, and what a process has left that was killed as it wrote the owner's mark."""
 LOG = logging.getLogger(__name__)
+_AGAIN = "Call again once the location can be used."
+_COMMITTED_NOTHING = "Nothing of this call was committed; call again once the location can be used."
+_LEFT = "The next `rowtime gc` of a stream in the database removes them."
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """The end of an Arrow IPC stream."""
 
@@ -110,7 +113,7 @@ class Objects:
 
     def remove_all(self) -> None:
         """Removes the folder with all its objects, if it is there."""
-        with self._reached() as (system, folder), suppress(FileNotFoundError):
+        with self._reached(advice=_LEFT) as (system, folder), suppress(FileNotFoundError):
             system.delete_dir(f"{folder}/{self.stream}")
 
     def read_mark(self) -> bytes | None:
@@ -163,7 +166,7 @@ class Objects:
         )
 
     def _write(self, name: str, parts: Iterable[pa.Buffer | bytes]) -> None:
-        with self._reached(name) as (system, folder):
+        with self._reached(name, _AGAIN if name == OWNER_OBJECT else _COMMITTED_NOTHING) as (system, folder):
             try:
                 if isinstance(system, fs.LocalFileSystem):
                     _write_file(Path(folder) / self.stream / name, parts, makes_folder=name == SCHEMA_OBJECT)
@@ -207,15 +210,15 @@ class Objects:
             return bool(system.get_file_info(f"{folder}/{self.stream}").type != fs.FileType.NotFound)
 
     @contextmanager
-    def _reached(self, name: str | None = None) -> Iterator[tuple[fs.FileSystem, str]]:
+    def _reached(self, name: str | None = None, advice: str = _AGAIN) -> Iterator[tuple[fs.FileSystem, str]]:
         """Yields the file system, and the path of the location in it. Its errors become StoreUnavailableError."""
         try:
             yield file_system(self.location)
         except STORAGE_ERRORS as error:
             raise StoreUnavailableError(
                 f"{self.url(name)}, where the stream at {self.path} keeps rows, cannot be used just now "
-                f"({shown_error(error)}). Nothing of this call was committed; call again once the location can be "
-                "used. The guide on PostgreSQL says what rights and which environment variables it needs.",
+                f"({shown_error(error)}). {advice} The guide on PostgreSQL says what rights and which environment "
+                "variables it needs.",
                 path=self.path,
                 object=self.url(name),
             ) from None
