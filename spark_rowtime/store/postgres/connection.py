@@ -234,6 +234,8 @@ class Connection:
         left = {} if self._given_up_at is None else {"connect_timeout": ANSWER_SECONDS}
         string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **_scram(), **given, **left})
         connection = _Quiet.connect(string, autocommit=True)
+        # A pooler without a free session accepts the login, and keeps the first statement waiting.
+        connection.given_up_at = self._given_up_at or time.monotonic() + WAIT_SECONDS
         try:
             connection.execute(SETTINGS)
         except BaseException:
