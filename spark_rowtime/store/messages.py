@@ -30,7 +30,10 @@ def read_batch(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     more memory than they have; or ArrowException is raised.
     """
     _require_plain(message)
-    rows = _read(message, schema)
+    try:
+        rows = _read(message, schema)
+    except OSError as error:  # Arrow reads a buffer as a file, which may end too early
+        raise pa.ArrowInvalid(str(error)) from None
     if not is_valid(rows):
         raise pa.ArrowInvalid("its bytes are not what its columns need")  # Arrow's own text may name a value
     return with_columns(rows, schema)  # only now: nulls take memory for as many rows as there are

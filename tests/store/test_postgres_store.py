@@ -103,6 +103,18 @@ def test_damage_is_found(path: str, postgres: PostgresServer) -> None:
         store.read(store.slices(EMPTY, place(2))[0])
 
 
+@pytest.mark.parametrize("byte", [0, -8], ids=["its beginning", "its end"])
+def test_a_rejected_row_that_is_damaged_is_named(path: str, postgres: PostgresServer, byte: int) -> None:
+    with open_store(path) as store:
+        Writer(store, "a").send([2], floor=2, late=[1])
+        (rows,) = postgres.execute(f"SELECT id, rows FROM rowtime.rejected WHERE stream = {store.number}")[0][1:]
+        cut = rows[:byte] if byte < 0 else rows[:byte] + bytes([rows[byte] ^ 0x41]) + rows[byte + 1 :]
+        postgres.execute(f"UPDATE rowtime.rejected SET rows = '\\x{cut.hex()}' WHERE stream = {store.number}")
+        with pytest.raises(StoreCorruptError, match="rejection 1 cannot be read"):
+            store.rejected()
+    assert any("rejection 1 cannot be read" in line for line in check_store(path).damage)
+
+
 def test_who_had_the_stream_open_is_told_that_it_is_gone(path: str) -> None:
     one, two = open_store(path), open_store(path)
     writer = Writer(one, "a")

@@ -62,6 +62,20 @@ def test_added_columns_take_no_memory_for_rows_that_a_train_lacks() -> None:
     assert counted.max_memory() <= len(lie)
 
 
+def test_whatever_bit_is_flipped_a_message_is_read_or_refused() -> None:
+    schema = pa.schema([pa.field("rowtime", pa.timestamp("us", "UTC")), pa.field("p", pa.string())])
+    message = pa.record_batch([pa.array([1, 2], schema.field(0).type), ["a", "late"]], schema=schema).serialize()
+    refused = 0
+    for bit in range(8 * message.size):
+        flipped = bytearray(message)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            read_batch(pa.py_buffer(flipped), schema)
+        except pa.ArrowException:
+            refused += 1
+    assert refused > message.size
+
+
 OTHER = [("offset", "x"), ("length", None), ("rows", "x"), ("floor", "x"), ("segment", b"a"), ("kind", "no such")]
 
 

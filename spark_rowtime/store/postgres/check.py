@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-import pyarrow as pa
 
 from spark_rowtime.bounds.clock import StreamClock, logged_event
 from spark_rowtime.bounds.train import span
@@ -140,15 +139,17 @@ class _Check:
             )
 
     def _rejections(self, head: LogState, kept: int, size: int) -> None:
-        last = decoded = 0
+        last, decoded, whole = 0, 0, True
         while found := self._ask(rejections.portion(self._stream, last, head.rejections)):
             last = found[-1][0]
             for row in found:
                 try:
-                    decoded += rejections.opened(row, self._store.schema).rejected.rows.num_rows
-                except pa.ArrowException as error:
-                    self._damage(f"rejection {row[0]}: {error}")
-        if (kept + head.rejected_removed, size, decoded) != (head.rejected, head.rejected_bytes, kept):
+                    opened = rejections.opened(row, self._store.schema, self._store.path)
+                    decoded += opened.rejected.rows.num_rows
+                except StoreCorruptError as error:
+                    self._damage(str(error))
+                    whole = False
+        if (kept + head.rejected_removed, size) != (head.rejected, head.rejected_bytes) or (whole and decoded != kept):
             self._damage(
                 f"{kept} rejected rows are kept and {head.rejected_removed} were removed, but {head.rejected} were "
                 "counted"

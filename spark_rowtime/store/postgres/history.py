@@ -89,7 +89,7 @@ class _Exported(History):
     def rejections(self) -> Iterator[KeptRejection]:
         last, end = 0, self.snapshot.rejections
         while rows := self._query(rejections.portion(self._stream, last, end)):
-            yield from (rejections.kept(row, self.snapshot.schema) for row in rows)
+            yield from (rejections.kept(row, self.snapshot.schema, self._store.path) for row in rows)
             last = rows[-1][0]
 
     def cuts(self) -> Iterator[LoggedCut]:

@@ -101,7 +101,7 @@ class PostgresPage(Page):
 
     def late_rows(self, record: ProducerRecord) -> tuple[Rejected, ...]:
         rows = self.transaction.ask(rejections.of_receipt(self.transaction.stream, record.name, record.number))
-        return tuple(rejections.opened(row, self._schema).rejected for row in rows)
+        return tuple(rejections.opened(row, self._schema, self._path).rejected for row in rows)
 
     def require_staged(self, trains: Sequence[Staged]) -> None:
         named_objects.require_kept(self.transaction, trains, self._path)

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark_rowtime.bounds.origin import BoundOrigin
+from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
@@ -98,13 +99,21 @@ def portion(stream: int, after: int, upto: int) -> Statement:
     return _PORTION, (stream, after, upto, rules.PORTION_REJECTIONS)
 
 
-def opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
-    """Returns the rejection of a row of ``portion`` or ``of_receipt``."""
-    number, producer, time, reason, bound, *whose, rows = row[:9]
+def opened(row: tuple[Any, ...], schema: pa.Schema, path: str) -> Rejection:
+    """Returns the rejection of a row of ``portion`` or ``of_receipt``. Raises StoreCorruptError if it is damaged."""
+    number, producer, time, reason, bound, *whose, content = row[:9]
     origin = None if whose[0] is None else BoundOrigin(*whose)
-    return Rejection(number, producer, time, Rejected(reason, bound, read_batch(pa.py_buffer(rows), schema), origin))
+    try:
+        rows = read_batch(pa.py_buffer(content), schema)
+    except pa.ArrowException as error:
+        raise StoreCorruptError(
+            f"{path}: {error}; so rejection {number} cannot be read. Restore the database from a backup.",
+            path=path,
+            rejection=number,
+        ) from error
+    return Rejection(number, producer, time, Rejected(reason, bound, rows, origin))
 
 
-def kept(row: tuple[Any, ...], schema: pa.Schema) -> KeptRejection:
+def kept(row: tuple[Any, ...], schema: pa.Schema, path: str) -> KeptRejection:
     """Returns the rejection of a row of ``portion``, and the commit that it belongs to."""
-    return KeptRejection(opened(row, schema), *row[9:])
+    return KeptRejection(opened(row, schema, path), *row[9:])

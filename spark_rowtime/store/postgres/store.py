@@ -518,7 +518,7 @@ class PostgresStore(LedgerStore):
         end = self.rejections_end() if upto is None else upto
         while after < end:
             rows = self._rows(*rejections.portion(self.number, after, end))
-            yield from (rejections.opened(row, self.schema) for row in rows)
+            yield from (rejections.opened(row, self.schema, self.path) for row in rows)
             after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
 
     def rejections_end(self) -> int:
