@@ -62,6 +62,8 @@ Every query reads a range of an index, in its order. A server that lacks statist
 """
 _HARMLESS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors.LockNotAvailable)
 """Errors after which the connection is as good as before."""
+_CANCELLED = errors.SerializationFailure
+"""A standby cancels a read that keeps it from replaying. Nothing here is serializable but reads."""
 _NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
 """Errors of a text that no repetition stores."""
 _ATTEMPTS = 2
@@ -129,7 +131,7 @@ class Connection:
                 try:
                     return function(self._connected())
                 except psycopg.Error as error:
-                    lost = self._lost()
+                    lost = self._lost() or isinstance(error, _CANCELLED)
                     if isinstance(error, _HARMLESS):
                         self._end_transaction()
                     else:

@@ -53,7 +53,14 @@ from spark_rowtime.store.postgres.stream_locks import reading_all
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.postgres.uptime import Moment, Stall, moment, restarted
 from spark_rowtime.store.record import Held, ProducerInfo
-from spark_rowtime.store.retention import STAGED_ROWS, lost_error, never_registered, require_kept
+from spark_rowtime.store.retention import (
+    STAGED_ROWS,
+    Replayed,
+    lost_error,
+    never_registered,
+    not_replayed,
+    require_kept,
+)
 from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
 from spark_rowtime.store.snapshot import READS_STREAM, Collected, Snapshot, Summary
 from spark_rowtime.store.steady_clock import Reading, machine_reading, reading
@@ -66,6 +73,7 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, PAUSE_GROWTH = 0.001, 0.014, 1.5
 _MAY_WRITE = (
     "SELECT has_table_privilege('rowtime.heads', 'UPDATE') AND current_setting('transaction_read_only') = 'off'"
 )
+_POSITION = f"SELECT *, pg_is_in_recovery() FROM ({log_state.POSITION}) newest"  # noqa: S608  (constants)
 EXPIRY_PATIENCE = "100ms"
 """How long a reader waits for the stream's lock to note what is due. It needs none to go on."""
 BESIDE_PATIENCE = "2s"
@@ -366,10 +374,11 @@ class PostgresStore(LedgerStore):
         return log_state.loaded(rows[0])
 
     def head(self) -> Head:
-        row = self._connection.look(log_state.POSITION, self.number, self.name)
+        row = self._connection.look(_POSITION, self.number, self.name)
         if row is None:
             raise gone(self.path)
-        return Head(*row)
+        *end, replays = row
+        return Replayed(*end) if replays else Head(*end)
 
     def at(self, seq: int) -> Head:
         if seq == 0:
@@ -379,6 +388,8 @@ class PostgresStore(LedgerStore):
         if rows and seq >= head.horizon:
             return Head(*rows[0])
         if seq > head.seq:
+            if isinstance(end := self.head(), Replayed):
+                raise not_replayed(seq, end, self.path)
             raise DataLostError(
                 f"The log of {self.path} ends at seq {head.seq}, and seq {seq} was asked for: the stream is an older "
                 "copy. Restore the newer one, or start again from the beginning.",
