@@ -162,9 +162,13 @@ def test_a_stream_that_is_not_there(postgres: Any) -> None:
         rt.openReader(postgres.url("orders", database="no_such"))
 
 
-def test_a_stream_is_not_renamed_into_another_database(postgres: Any) -> None:
+@pytest.mark.parametrize("style", ["ISO", "German, DMY"])
+def test_a_stream_is_not_renamed_into_another_database(
+    postgres: Any, monkeypatch: pytest.MonkeyPatch, style: str
+) -> None:
     """However the paths name the server. Before, it got the other name in its own database."""
-    path = postgres.url("paths/renamed")
+    monkeypatch.setenv("PGDATESTYLE", style)
+    path = postgres.url(f"paths/renamed {style}")
     rt.createStream(path, SCHEMA)
     with pytest.raises(rt.InvalidOptionError, match="another database"):
         rt.renameStream(path, postgres.url("paths/elsewhere", database="postgres"))

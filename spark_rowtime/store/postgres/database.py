@@ -44,7 +44,7 @@ _CREATE = (
 _NUMBERED = "SELECT 1 FROM rowtime.streams WHERE id = %s"
 _MOST_NUMBER = (1 << 32) - 1
 """The largest number of a stream: advisory locks have 32 bits for it."""
-_DATABASE = "SELECT current_database(), pg_postmaster_start_time()"
+_DATABASE = "SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())::text"
 """What tells databases apart, however a path names their server."""
 _Result = TypeVar("_Result")
 LOG = logging.getLogger(__name__)
