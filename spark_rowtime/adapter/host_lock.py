@@ -10,11 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store import without_file
+from spark_rowtime.store import in_database, open_store, without_file
 from spark_rowtime.store.forks import Descriptor, no_fork
 
 LOCK_POLL_SECONDS = 0.1
 """Seconds between two attempts to take a lock that another process holds."""
+SHARED = "/tmp"  # noqa: S108  (only a folder in it is used that this user alone has)
+"""The folder for temporary files of all users, where all processes of this one find each other."""
 
 
 @contextmanager
@@ -59,14 +61,16 @@ def _usable(file: Path) -> Iterator[None]:
 def _lock_file(path: str, producer: str) -> tuple[Path, str, int]:
     """The folder, the name and the mode of the lock's file.
 
-    It is in the stream's directory, or, if it has none, in the folder of this user for temporary files: others could
-    guess its name, and take it.
+    It is in the stream's directory, or, if it has none, in a folder of this user: others could guess its name, and
+    take it. A path of a stream in a database can be written in many ways, so the name is made of the stream's id.
     """
     local = without_file(path)
+    if in_database(local):
+        with open_store(local) as store:
+            return _own_folder(), f"{_digest(f'{store.stream} {producer}')}.lock", 0o600
     if "://" not in local:
         return Path(local), f"host-{_digest(producer)}.lock", 0o666
-    where = f"{path} {producer} {os.getpid() if local.startswith('memory:') else ''}"
-    return _own_folder(), f"{_digest(where)}.lock", 0o600
+    return _own_folder(), f"{_digest(f'{path} {producer} {os.getpid()}')}.lock", 0o600
 
 
 def _digest(text: str) -> str:
@@ -74,17 +78,25 @@ def _digest(text: str) -> str:
 
 
 def _own_folder() -> Path:
-    """The folder for the temporary files of this user, which it makes; nobody else may look into it."""
-    folder = Path(tempfile.gettempdir()) / f"rowtime-{os.getuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise StoreUnavailableError(
-            f"{folder} is not a folder that this user alone has (mode 0700), so somebody else could hold or redirect "
-            "the locks in it. Remove it, or set TMPDIR to a folder of this user for all its processes."
-        )
-    return folder
+    """The folder for the locks of this user, which it makes; nobody else may look into it.
+
+    It is the same for all processes, whatever their TMPDIR. Only where somebody else has taken its name, or nobody may
+    write there, it is in the folder for temporary files.
+    """
+    folders = [Path(place) / f"rowtime-{os.getuid()}" for place in (SHARED, tempfile.gettempdir())]
+    for folder in folders:
+        with suppress(OSError):
+            folder.mkdir(mode=0o700)
+        with suppress(OSError):
+            found = folder.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+                return folder
+    shown = " and ".join(map(str, dict.fromkeys(folders)))
+    raise StoreUnavailableError(
+        f"The lock of a hosted adapter needs a folder that this user alone has (mode 0700), or others could hold it or "
+        f"redirect it, and {shown} cannot be made, or is not such a folder. Remove it, or set TMPDIR to a folder "
+        "of this user for all its processes."
+    )
 
 
 def _opened(folder: Path, name: str, mode: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from spark_rowtime.calendar import Calendar, Span
-from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.periods import Unit
 from spark_rowtime.reader.reader import EXPIRY_CHECK_SECONDS
 from spark_rowtime.reader.release import start_bound
@@ -41,7 +41,7 @@ class Progress:
     def __init__(self, store: Store, calendar: Calendar, reader: str, start: Any, *, ends: bool = False) -> None:
         """``ends``: a row at the end of a period belongs to it, and not to the next one."""
         self._store, self._calendar, self._shift = store, calendar, int(ends)
-        self._registration = Registration(store, reader)
+        self._registration, self._reader = Registration(store, reader), reader
         found = store.snapshot().position_of(reader)
         self._next = (
             first_moment(calendar, store.head().floor, start, self._shift)
@@ -51,6 +51,7 @@ class Progress:
         """The moment up to which everything is announced; None: no period has been complete yet."""
         self._looked_at: int | None = None
         self.id = UUID(store.stream)
+        self._position = Position(0, None if found is None else found.cut, None)
         self._keep(store.head().seq if found is None else found.seq)
 
     def look(self) -> Head:
@@ -106,12 +107,14 @@ class Progress:
 
     def finish(self) -> None:
         """Nobody announces more in this run: raises StoreUnavailableError if its position cannot be registered."""
+        require_alone(self._store, self._reader, self._position.cut)
         self._registration.require(self._position)
 
     def _keep(self, last: int) -> None:
         """Registers the position: of the log up to seq ``last``, the rows before the next period are read."""
         seq = self._store.horizon().seq if self._next is None else last
         cut = None if self._next is None else self._next + self._shift
+        require_alone(self._store, self._reader, self._position.cut)
         self._position = Position(seq, cut, None)
         self._registration.keep(self._position)
 
@@ -169,6 +172,24 @@ def shifted(moment: int | None, shift: int) -> int | None:
     ``shift``: 1 where a row at the end of a period belongs to it, so that it counts as one before it; else 0.
     """
     return None if moment is None else moment - shift
+
+
+def require_alone(store: Store, reader: str, kept: int | None) -> None:
+    """Raises StoreUnavailableError if the stored position is beyond ``kept``, up to which this announcer has kept it.
+
+    Then another one runs, which the lock does not know, as on another machine. A position never goes back.
+    """
+    try:
+        found = store.snapshot().position_of(reader)
+    except StoreUnavailableError:
+        return  # so the position cannot be stored either, and what stores it says so
+    if found is not None and (found.cut or 0) > (kept or 0):
+        raise StoreUnavailableError(
+            f"Another announcer named {reader.removeprefix(READER)!r} runs, maybe on another machine. Its position in "
+            f"{store.path} is {show_micros(found.cut or 0)}, that of this one {show_micros(kept or 0)}. Two would make "
+            "each call twice, in any order: end one of them, or give it another name.",
+            path=store.path,
+        )
 
 
 def require_sensible(path: str, unit: Unit, begin: int, limit: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from spark_rowtime.announce.progress import first_moment, require_sensible, shifted
+from spark_rowtime.announce.progress import first_moment, require_alone, require_sensible, shifted
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
@@ -52,6 +52,7 @@ class TableProgress:
     ) -> None:
         self._target, self._read, self._wait = target, read, wait
         self._registration = Registration(kept, reader)
+        self._kept, self._reader = kept, reader
         self._calendar, self._shift, self._away = calendar, int(ends), False
         self.id = UUID(kept.stream)
         self._promise: int | None = None
@@ -87,6 +88,7 @@ class TableProgress:
 
     def announced(self, span: Span, state: Complete) -> None:  # noqa: ARG002
         """Records that a period is announced."""
+        require_alone(self._kept, self._reader, self._next)
         self._next = span.end
         self._registration.keep(self._position)
 
@@ -96,7 +98,8 @@ class TableProgress:
 
     def wait(self, state: Complete) -> None:  # noqa: ARG002
         """Waits until the table is to be looked at again."""
-        if self._next is not None:
+        if self._next is not None and self._registration.due:
+            require_alone(self._kept, self._reader, self._next)
             self._registration.keep(self._position)
         self._wait(LOOK_SECONDS)
 
@@ -107,6 +110,7 @@ class TableProgress:
     def _keep(self) -> None:
         """Keeps the position; raises StoreUnavailableError if it cannot be kept."""
         if self._next is not None:
+            require_alone(self._kept, self._reader, self._next)
             self._registration.require(self._position)
 
     def _read_now(self) -> Complete:

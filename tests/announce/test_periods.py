@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.announce.announcer import announcements
+from spark_rowtime.announce.table_progress import TableProgress
+from spark_rowtime.calendar import Calendar
 from spark_rowtime.cli import main as command
+from spark_rowtime.periods import to_unit
+from spark_rowtime.store import open_store
+from spark_rowtime.store.position import Position
+from spark_rowtime.types.timestamps import to_micros, zone_named
 from tests.announce.streams import SCHEMA, keys, more, stream_with
 
 
@@ -290,6 +296,47 @@ def test_a_second_announcer_of_the_same_name_is_refused_another_name_is_not() ->
     assert rt.announceTo(path, inside, every="1 hour", name="a") == 1
     assert len(refused) == 1
     assert others == [1]
+
+
+def test_one_who_finds_that_another_machine_has_announced_further_ends_and_leaves_that_position() -> None:
+    """The lock is of one machine. A position that went back would announce, once more, what the other one has."""
+    path = stream_with("2006-09-11T09:40:00Z", bound="2006-09-11T14:00:00Z")
+    called: list[str] = []
+
+    def elsewhere(period: rt.Period) -> None:
+        called.append(period.key[11:13])
+        if period.key[11:13] == "10":
+            store = open_store(path)
+            store.keep("announce:test", Position(store.head().seq, to_micros("2006-09-11T12:00:00Z"), None))
+
+    with pytest.raises(rt.StoreUnavailableError, match=r"Another announcer named 'test' .* 2006-09-11T12:00:00Z"):
+        rt.announceTo(path, elsewhere, every="1 hour", name="test")
+    assert called == ["09", "10"]
+    assert hours(path) == ["12", "13"]
+
+
+def test_the_position_of_a_table_does_not_go_back_either() -> None:
+    """Several machines may share the stream that keeps it."""
+    kept = open_store(stream_with())
+    properties = {"rowtime.bound": "2006-09-11T12:00:00Z", "rowtime.first": "2006-09-11T09:40:00Z"}
+    calendar = Calendar(to_unit("1 hour"), zone_named(None), merges=False)
+
+    def progress() -> TableProgress:
+        return TableProgress(
+            "t", lambda: properties, kept, calendar, "announce:t", "earliest", ends=False, wait=lambda _: None
+        )
+
+    one, other = progress(), progress()
+    spans = list(one.complete(one.look()))
+    assert list(other.complete(other.look())) == spans
+    for span in spans[:2]:
+        one.announced(span, one.look())
+    with pytest.raises(rt.StoreUnavailableError, match=r"is 2006-09-11T11:00:00Z, that of this one .*T09:00:00Z"):
+        other.announced(spans[0], other.look())
+    one.announced(spans[2], one.look())
+    position = kept.snapshot().position_of("announce:t")
+    assert position is not None
+    assert position.cut == to_micros("2006-09-11T12:00:00Z")
 
 
 def test_a_function_that_raises_is_called_again_for_the_same_hour_by_the_next_run() -> None:

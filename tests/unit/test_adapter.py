@@ -431,15 +431,60 @@ def test_a_stream_is_hosted_under_any_form_of_its_path(tmp_path: Path, form: str
         assert list((tmp_path / "s.rowtime").glob("host-*.lock"))
 
 
+def _only_folder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Makes ``folder`` the one that all users share."""
+    monkeypatch.setattr("spark_rowtime.adapter.host_lock.SHARED", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+
+@pytest.mark.parametrize("other", ["{}?connect_timeout=9", "{}?application_name=other"])
+def test_a_stream_in_a_database_has_one_lock_however_its_path_is_written(postgres: Any, other: str) -> None:
+    path = postgres.url("host-lock", user="rowtime")
+    rt.createStream(path, SCHEMA, existOk=True)
+    for second in (other.format(path), path.replace("127.0.0.1", "localhost")):
+        with (
+            only_host(path, "feed", 0, lambda _: None),
+            pytest.raises(rt.StoreUnavailableError, match="already hosted on"),
+            only_host(second, "feed", 0, lambda _: None),
+        ):
+            pass
+    with only_host(path, "feed", 0, lambda _: None), only_host(path, "another", 0, lambda _: None):
+        pass
+
+
+def test_hosts_with_other_folders_for_temporary_files_have_one_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with only_host("memory://orders", "feed", 0, lambda _: None):
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        with (
+            pytest.raises(rt.StoreUnavailableError, match="already hosted on"),
+            only_host("memory://orders", "feed", 0, lambda _: None),
+        ):
+            pass
+
+
+def test_where_somebody_has_taken_the_shared_folder_the_lock_is_in_that_of_tmpdir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("shared", "own"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "shared" / f"rowtime-{os.getuid()}").write_text("")
+    monkeypatch.setattr("spark_rowtime.adapter.host_lock.SHARED", str(tmp_path / "shared"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "own"))
+    with only_host("memory://orders", "feed", 0, lambda _: None):
+        assert len(list((tmp_path / "own" / f"rowtime-{os.getuid()}").iterdir())) == 1
+
+
 @pytest.mark.parametrize("trap", ["a link", "of everybody", "a file"])
 def test_the_locks_of_streams_without_a_folder_are_where_nobody_else_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trap: str
 ) -> None:
     """Somebody who shares the folder for temporary files must not hold the lock, nor have another file emptied."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    _only_folder(monkeypatch, tmp_path)
     own, theirs = tmp_path / f"rowtime-{os.getuid()}", tmp_path / "theirs"
     theirs.mkdir(mode=0o700)
-    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+    with only_host("memory://orders", "feed", 0, lambda _: None):
         (lock,) = own.iterdir()
         assert (own.stat().st_mode & 0o777, lock.stat().st_mode & 0o777) == (0o700, 0o600)
     lock.unlink()
@@ -453,35 +498,35 @@ def test_the_locks_of_streams_without_a_folder_are_where_nobody_else_can_be(
         own.write_text("")
     with (
         pytest.raises(rt.StoreUnavailableError, match="this user alone"),
-        only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None),
+        only_host("memory://orders", "feed", 0, lambda _: None),
     ):
         pass
     assert list(theirs.iterdir()) == []
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+    _only_folder(monkeypatch, tmp_path)
+    with only_host("memory://orders", "feed", 0, lambda _: None):
         (lock,) = (tmp_path / f"rowtime-{os.getuid()}").iterdir()
     lock.unlink()
     (tmp_path / "notes").write_text("mine")
     lock.symlink_to(tmp_path / "notes")
-    with pytest.raises(rt.StoreUnavailableError), only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+    with pytest.raises(rt.StoreUnavailableError), only_host("memory://orders", "feed", 0, lambda _: None):
         pass
     assert (tmp_path / "notes").read_text() == "mine"
 
 
 def test_a_lock_on_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    _only_folder(monkeypatch, tmp_path)
     monkeypatch.setattr(os, "pwrite", lambda *_: os.write(full, b"1"))
     full = os.open("/dev/full", os.O_WRONLY)
     with (
         pytest.raises(rt.StoreUnavailableError, match=r"cannot be used: .*No space left"),
-        only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None),
+        only_host("memory://orders", "feed", 0, lambda _: None),
     ):
         pass
     os.close(full)
     monkeypatch.undo()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with only_host("postgresql://db/shop/orders", "feed", 0, lambda _: None):
+    _only_folder(monkeypatch, tmp_path)
+    with only_host("memory://orders", "feed", 0, lambda _: None):
         pass
