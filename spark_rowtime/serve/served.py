@@ -1,10 +1,11 @@
-"""The streams and tables that are served: those named, and the streams in the folders named."""
+"""The streams and tables that are served: those named, and the streams in the folders and databases named."""
 
 import logging
 import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +14,10 @@ from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.drain.tables.reach import DELTA, local
 from spark_rowtime.drain.tables.why import explain_table, is_table
-from spark_rowtime.errors import RowtimeError, StreamNotFoundError
+from spark_rowtime.errors import RowtimeError, StoreUnavailableError, StreamNotFoundError
 from spark_rowtime.serve.call import PATIENCE_SECONDS, Call, SharedCalls
-from spark_rowtime.store import list_stores, open_store
-from spark_rowtime.store.place import Place, place_of
+from spark_rowtime.store import in_database, list_stores, open_store
+from spark_rowtime.store.place import Place, around, place_of
 
 LOG = logging.getLogger("spark_rowtime")
 START_SECONDS = 10.0
@@ -26,7 +27,7 @@ LIST_SECONDS = 10.0
 
 
 class Served:
-    """The paths given to ``rowtime serve``. A path that is neither a table nor a stream must be a folder.
+    """The paths given to ``rowtime serve``. A path that is neither a table nor a stream must be a folder or a database.
 
     ``tables`` are the tables, in the order in which they were named. Raises StreamNotFoundError if a path is nothing of
     all that.
@@ -36,7 +37,11 @@ class Served:
         self.tables = [path for path in dict.fromkeys(paths) if is_table(path)]
         others = [path for path in dict.fromkeys(paths) if path not in self.tables]
         opened = {path: Call(partial(_is_stream, path)) for path in others}
-        self._folders = [path for path, call in opened.items() if call.done_within(START_SECONDS) and not call.result()]
+        self._folders = [
+            path
+            for path, call in opened.items()
+            if (call.done_within(START_SECONDS) and not call.result()) or _is_database(path)
+        ]
         self._streams = [path for path in others if path not in self._folders]
         self._table_at = {name: table for table in self.tables for name in _names_of(table)}
         self._listed: dict[str, list[str]] = {}
@@ -133,10 +138,16 @@ def _names_of(table: str) -> set[str]:
 def _is_stream(path: str) -> bool:
     try:
         open_store(path).close()
-    except StreamNotFoundError:
-        if not list_stores(path):
-            raise
+    except RowtimeError as error:
+        if not (isinstance(error, StreamNotFoundError) or _is_database(path)):
+            return True  # the page says what is wrong with it
+        with suppress(*([StoreUnavailableError] if _is_database(path) else [])):  # it is listed again later
+            if not list_stores(path):
+                raise
         return False
-    except RowtimeError:  # the page says what is wrong with it
-        return True
     return True
+
+
+def _is_database(path: str) -> bool:
+    """Whether the path names a database, and no stream in it. The database is not asked."""
+    return in_database(path) and around(place := _place(path)) == place

@@ -105,6 +105,33 @@ def test_a_stream_under_several_paths_is_one(orders: str, tmp_path: Path) -> Non
     assert Served([orders, wrong]).paths() == [orders, wrong], "the page says what is wrong with it"
 
 
+def test_of_a_database_its_streams_are_served_also_those_of_later(
+    postgres: Any, monkeypatch: pytest.MonkeyPatch, orders: str
+) -> None:
+    from spark_rowtime.serve import served
+
+    monkeypatch.setattr(served, "LIST_SECONDS", 0.0)
+    with postgres.connect() as connection:
+        connection.execute("CREATE DATABASE served")
+    database = f"{postgres.url(database='served')}?application_name=page"
+    with pytest.raises(rt.InvalidOptionError, match="names a database, but no stream in it"):
+        served.Served([orders, database])
+    first, later = (f"{postgres.url(name, database='served')}?application_name=page" for name in ("first", "later"))
+    rt.createStream(first, SCHEMA)
+    listed = served.Served([orders, database])
+    assert listed.paths() == [orders, first]
+    rt.createStream(later, SCHEMA)
+    assert listed.paths() == [orders, first, later]
+
+
+def test_a_database_that_is_away_at_the_start_hides_no_stream(orders: str) -> None:
+    from spark_rowtime.serve.served import Served
+
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        database = f"postgresql://127.0.0.1:{closed.getsockname()[1]}/shop"
+    assert Served([orders, database]).paths() == [orders]
+
+
 def test_metrics_are_those_of_the_streams(orders: str, serve: Serve) -> None:
     hostile = 'a"} 1\nrowtime_stream_rows_total{stream="b'
     with closing(open_store(orders)) as store:  # no sink takes such a name today
