@@ -9,6 +9,7 @@ from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.target import NotTakenError
 from spark_rowtime.announce.template import NAMES, Template
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.hidden import values_of
 
 _JSON, _ONCE = "application/json", "idempotency-key"
 _SAMPLE = {"start": "2026-01-05T14:00:00Z", "end": "2026-01-05T15:00:00Z", "key": "k", "stream": "s", "every": "1h"}
@@ -33,7 +34,7 @@ class HttpCall:
         timeout: float,
         taken: frozenset[int],
     ) -> None:
-        self._url, self._method, self._taken = Template(url, "to"), method, taken
+        self._url, self._method, self._taken = Template(url, "to", blanks=False), method, taken
         self._headers = Headers(headers)
         self._json = _JSON in self._headers.fill(_SAMPLE).get("content-type", _JSON).lower()
         self._body = None if body is None else Template(body, "body")
@@ -48,8 +49,10 @@ class HttpCall:
         headers, content = {_ONCE: call, **self._headers.fill(fields)}, self._content(fields)
         if content is not None and "content-type" not in headers:
             headers["content-type"] = _JSON
+        address = self._address(fields)
+        shown = {form for value in fields.values() for form in (value, quote(value, safe=""))}
         try:
-            self._client.send(self._method, self._address(fields), headers, content)
+            self._client.send(self._method, address, headers, content, set(values_of(address)) - shown)
         except NotTakenError as error:
             if error.status not in self._taken:
                 raise

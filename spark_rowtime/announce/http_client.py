@@ -4,7 +4,7 @@ import logging
 import re
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -21,8 +21,8 @@ LONGEST_WAIT_SECONDS = 3600.0
 """The longest time for which a server may ask to be left alone."""
 LOG = logging.getLogger("spark_rowtime.announce")
 _TOO_LATE = "no answer within the time limit"
-_SHOWN_BYTES = 300
-"""How much of an answer an error shows."""
+_SHOWN_CHARACTERS = 300
+"""How much an error shows of an answer, or of what is wrong with it."""
 _READ_BYTES = 16 << 20
 _TEMPORARY = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 _CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
@@ -48,25 +48,36 @@ class HttpClient:
         self._filter = _Hiding(secrets)
         logging.getLogger("urllib3.connectionpool").addFilter(self._filter)
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None) -> str:
-        """Sends a request, and returns the first part of the answer's body."""
+    def send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        hidden: Iterable[str] = (),
+    ) -> str:
+        """Sends a request, and returns the first part of the answer's body; nothing of one that cannot be decoded.
+
+        ``hidden``: what no error of this request may show, besides the secrets.
+        """
         request = self._hidden(f"{method} {place(url)}")
         self._warn_of(url)
+        text, hidden = "", [*self.secrets, *hidden]
         try:
             with self._deadline:
                 response = self._pool.request(
                     method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
                 )
-                with response:
-                    text: str = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
+                with response, suppress(self._urllib3.exceptions.DecodeError):
+                    text = response.read(_READ_BYTES, decode_content=True).decode(errors="replace")
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             reason = _TOO_LATE if self._deadline.passed else _reason(error)
-            raise NotTakenError(f"{request}: {self._hidden(reason)}", temporary=True) from None
+            raise NotTakenError(f"{request}: {_excerpt(reason, hidden)}", temporary=True) from None
         if self._deadline.passed:
             raise NotTakenError(f"{request}: {_TOO_LATE}", temporary=True)
         if response.status // 100 == 2:
             return text
-        raise self._refused(request, response, text)
+        raise _refused(request, response, _excerpt(text, hidden))
 
     def _warn_of(self, url: str) -> None:
         """Warns once of secrets that whoever is on the way can read."""
@@ -77,17 +88,6 @@ class HttpClient:
                 self._hidden(place(url)),
             )
 
-    def _refused(self, request: str, response: Any, text: str) -> NotTakenError:
-        status = response.status
-        # The secrets are hidden before the text is cut, so that no part of one is left.
-        excerpt = _SPACES.sub(" ", self._hidden(text)).strip()[:_SHOWN_BYTES]
-        return NotTakenError(
-            f"{request} was answered with status {status}{f': {excerpt}' if excerpt else ''}",
-            temporary=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TEMPORARY,
-            wait=wait_seconds(response.headers),
-            status=status,
-        )
-
     def _hidden(self, text: str) -> str:
         return hide(text, self.secrets)
 
@@ -95,6 +95,21 @@ class HttpClient:
         """Closes the connections."""
         self._pool.clear()
         logging.getLogger("urllib3.connectionpool").removeFilter(self._filter)
+
+
+def _excerpt(text: str, hidden: Iterable[str]) -> str:
+    """The begin of a text that others wrote. Secrets are hidden before it is cut, so that no part of one is left."""
+    return _SPACES.sub(" ", hide(text, hidden)).strip()[:_SHOWN_CHARACTERS]
+
+
+def _refused(request: str, response: Any, excerpt: str) -> NotTakenError:
+    status = response.status
+    return NotTakenError(
+        f"{request} was answered with status {status}{f': {excerpt}' if excerpt else ''}",
+        temporary=status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _TEMPORARY,
+        wait=wait_seconds(response.headers),
+        status=status,
+    )
 
 
 class _Deadline:

@@ -18,13 +18,16 @@ class Template:
     ``secrets`` are the values of the environment variables that it names; no error shows them.
     """
 
-    def __init__(self, text: str, option: str, names: Sequence[str] = NAMES) -> None:
-        """``names``: the placeholders that it may have besides those of environment variables."""
+    def __init__(self, text: str, option: str, names: Sequence[str] = NAMES, *, blanks: bool = True) -> None:
+        """``names``: the placeholders that it may have besides those of environment variables.
+
+        ``blanks``: whether the values of these may have blanks, which a URL has none of.
+        """
         self.text = text
         self._environment: dict[str, str] = {}
         for name in _PLACEHOLDER.findall(text):
             if name.startswith(_ENVIRONMENT):
-                self._environment[name] = _variable(name.removeprefix(_ENVIRONMENT), option)
+                self._environment[name] = _variable(name.removeprefix(_ENVIRONMENT), option, blanks)
             elif name not in names:
                 raise _unknown(name, option, names)
 
@@ -48,8 +51,15 @@ class Template:
         return _PLACEHOLDER.sub(value, self.text)
 
 
-def _variable(name: str, option: str) -> str:
+def _variable(name: str, option: str, blanks: bool) -> str:
     value = os.environ.get(name, "")
+    if not blanks and " " in value:
+        raise InvalidOptionError(
+            f"{option} names the environment variable {name}, which has a blank. No URL has one: set it to what is to "
+            "stand in the URL, with %20 for a blank that belongs there.",
+            option=option,
+            value=name,
+        )
     if not value or not value.isprintable():
         problem = "holds characters that cannot be printed, such as an end of line" if value else "is not set, or empty"
         raise InvalidOptionError(

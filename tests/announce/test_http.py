@@ -164,6 +164,35 @@ def test_a_refusal_is_not_repeated(server: Server, status: int) -> None:
     assert len(server.asked) == 1
 
 
+@pytest.mark.parametrize("status", [200, 400])
+def test_the_status_counts_also_where_the_body_cannot_be_decoded(server: Server, status: int) -> None:
+    """What a proxy says of a body is often wrong. The target has taken the call, or refused it, all the same."""
+    server.script.append(Say(status, b"plain text", (("Content-Encoding", "gzip"),)))
+    if status == 200:
+        assert announce(three_hours(), server.url) == (["09", "10", "11"], [])
+        return
+    with pytest.raises(rt.AnnouncementError, match=r"was refused: .* was answered with status 400\. It stays"):
+        announce(three_hours(), server.url)
+
+
+def test_of_an_answer_that_is_no_http_only_the_begin_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    def babble() -> None:
+        for _ in range(2):
+            client = listening.accept()[0]
+            with client:
+                client.recv(65536)
+                client.sendall(b"\xff" * 60_000 + b"\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=babble, daemon=True)
+        thread.start()
+        with pytest.raises(rt.AnnouncementError, match="BadStatusLine") as caught:
+            announce(three_hours(), f"http://127.0.0.1:{listening.getsockname()[1]}/", (1.0,))
+        thread.join(20)
+    assert len(str(caught.value)) < 1000
+    assert all(len(record.getMessage()) < 1000 for record in caplog.records)
+
+
 def test_nobody_listens() -> None:
     refused = pytest.raises(rt.AnnouncementError, match=r"POST http://127.0.0.1:\d+: .*Connection refused")
     with closing(KeptPort()) as port, refused:
@@ -275,6 +304,19 @@ def test_no_secret_is_in_errors_and_logs(
     assert caught.value.__suppress_context__
 
 
+def test_a_secret_that_is_written_into_the_url_is_not_shown_where_the_server_sends_it_back(server: Server) -> None:
+    server.script.append(Say(404, b"Cannot POST /hook/s3cret/2006-09-11T09 with t0ken; 2006-09-11T09:00:00Z"))
+    with pytest.raises(rt.AnnouncementError, match=r"Cannot POST \*\*\* with \*\*\*; 2006-09-11T09:00:00Z") as caught:
+        announce(three_hours(), f"{server.url}/hook/s3cret/{{key}}?token=t0ken&at={{start}}", key="%Y-%m-%dT%H")
+    assert "status 404" in str(caught.value)
+
+
+def test_the_times_in_a_url_are_no_secrets(server: Server) -> None:
+    server.script.append(Say(404, b"nothing at 2006-09-11T09:00:00Z"))
+    with pytest.raises(rt.AnnouncementError, match="nothing at 2006-09-11T09:00:00Z"):
+        announce(three_hours(), f"{server.url}/hook?at={{start}}")
+
+
 def test_no_secret_is_in_errors_as_json_or_the_name_of_a_host_has_it(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +339,7 @@ REFUSED = {
     "a placeholder that stands for nothing": ({"body": '{"a": "{strat}"}'}, "Did you mean 'start'"),
     "a body that is not JSON": ({"body": "{start}"}, "body is not JSON once it is filled"),
     "a body of a GET": ({"body": "{}", "method": "GET"}, "A GET request has no body"),
+    "a variable with a blank in the URL": ({"to": "http://h/{env:BLANK}"}, "variable BLANK, .* a blank"),
     "a variable that is not ASCII": ({"headers": {"X": "{env:EURO}"}}, "that are not ASCII"),
     "a header's name": ({"headers": {"X Y": "1"}}, "'X Y' is not the name of a header"),
     "a header's value": ({"headers": {"X": "a\nb"}}, "must have one line of ASCII text"),
@@ -319,6 +362,7 @@ def test_what_cannot_be_sent_is_refused_at_the_start(
 ) -> None:
     monkeypatch.setenv("LINES", "a\nb")
     monkeypatch.setenv("EURO", "€5")
+    monkeypatch.setenv("BLANK", "T0/ pw123")
     options, message = REFUSED[wrong]
     with pytest.raises(rt.InvalidOptionError, match=message) as caught:
         announce(three_hours(), **{"to": server.url, **options})
