@@ -4,7 +4,14 @@ from dataclasses import dataclass, replace
 
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.diagnosis.causes import Cause, Finding
-from spark_rowtime.diagnosis.query_causes import QueryState, closing, finding_of_query, unreached_by, waiting_for
+from spark_rowtime.diagnosis.query_causes import (
+    QueryState,
+    closing,
+    finding_of_query,
+    holding,
+    unreached_by,
+    waiting_for,
+)
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_causes import finding_of
 from spark_rowtime.diagnosis.stream_state import StreamState
@@ -54,7 +61,7 @@ class Chain:
         if not ours:
             unknown = self._without_bounds(status) if below else None
             return [Step("query", status.shown, floor, None, moved, needs, unknown)]
-        source = min(ours, key=lambda each: -1 if each.floor is None else each.floor)
+        source, behind = holding(status, ours)
         path = self._reach.path_of(source.path or "")
         if path is None:
             beyond = self._beyond(status, source.path or "")
@@ -66,7 +73,7 @@ class Chain:
             missing = unreadable(status, path, error) if below else None
             return [Step("query", status.shown, floor, None, moved, needs, missing)]
         running = stream.reader(status.query)
-        query = QueryState(status, floor, END if needs is None else needs, source, stream, running, cut)
+        query = QueryState(status, floor, END if needs is None else needs, source, stream, running, cut, behind)
         return self._through(query, needs, moved)
 
     def _beyond(self, status: QueryStatus, path: str) -> Finding:

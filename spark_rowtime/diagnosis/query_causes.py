@@ -22,6 +22,7 @@ class QueryState:
     ``floor`` is the bound of its output, in microseconds, and ``needs`` the time that it must reach. ``running`` is
     its status in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
     ``cut``: of a source beside topics, the producer whose bound does not count yet, and what the query has not read.
+    ``behind``: by how much the joins above the source hold its bound back.
     """
 
     status: QueryStatus
@@ -31,6 +32,7 @@ class QueryState:
     stream: StreamState
     running: QueryStatus | None
     cut: Unreached | None = None
+    behind: int = 0
 
     @property
     def shift(self) -> int:
@@ -43,7 +45,7 @@ class QueryState:
         if out is None or read is None:
             return 0
         behind = max(self._marks) - _whole(out) if self._marks else read - out
-        return behind if len(self.status.sources) == 1 else max(behind, 0)
+        return behind if len(self.status.sources) == 1 else max(behind, self.behind)
 
     @property
     def _waiting(self) -> list[QueryOperator]:
@@ -76,9 +78,11 @@ class QueryState:
 
         Where the query has not read all, the least time counts that can be enough: it may round times. Where operators
         wait for a watermark, it is the next whole millisecond. A row at the watermark may still change a session,
-        or a group by a raw time, so for these the bound must be strict.
+        or a group by a raw time, or match a row that a join keeps, so for these the bound must be strict.
         """
         shift = self.shift if self.shift < 0 or self.has_read_all else 0
+        if self.behind and self.needs < END:
+            return max(-_whole(-self.needs) + _whole(shift) + 1, LEAST)
         if not self._marks or self.needs >= END:
             return max(self.needs + shift, LEAST)
         return max(-_whole(-self.needs) + shift + (0 if all(o.window for o in self._waiting) else 1), LEAST)
@@ -93,6 +97,26 @@ class QueryState:
 def _whole(micros: int) -> int:
     """The last whole millisecond."""
     return micros // 1000 * 1000
+
+
+def holding(status: QueryStatus, sources: list[QuerySource]) -> tuple[QuerySource, int]:
+    """The source for which a query waits, and by how much joins hold its bound back.
+
+    It is the one with the weakest bound. What is above a join waits for the rows that the join keeps, as does the
+    output of a join that keeps some; then the weakest is the one whose bound, less what the joins take off, is least.
+    """
+    weakest = min(sources, key=lambda each: _reached(each, 0))
+    names = [operator.name for operator in status.operators if operator.emits == "complete"]
+    output, read = status.output_floor, weakest.floor
+    if names[:1] != [JOIN] or (output is not None and read is not None and output < read):
+        weakest = min(sources, key=lambda each: _reached(each, each.behind))
+        return weakest, weakest.behind
+    return weakest, 0
+
+
+def _reached(source: QuerySource, behind: int) -> tuple[bool, int]:
+    """The time of a source less ``behind``, to compare; one without a bound is the weakest."""
+    return (False, 0) if source.floor is None else (True, source.floor - behind)
 
 
 def unreached_by(store: Store, source: QuerySource) -> Unreached | None:

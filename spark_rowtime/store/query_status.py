@@ -27,7 +27,8 @@ class QuerySource:
     ``path`` is None for a source that is not a rowtime stream; ``other`` then describes it. ``table`` is a table with
     bounds in its commits, the path of a Delta table or ``iceberg:CATALOG.NAMESPACE.TABLE``, ``version`` the last
     version or snapshot that was read entirely. ``place`` names the joins and unions above the source, and its place in
-    each, the topmost first. ``read``: of bounds beside topics, up to where these were read.
+    each, the topmost first. ``read``: of bounds beside topics, up to where these were read. ``behind``: by how much
+    the results of the joins above the source can lie behind its bound.
     """
 
     path: str | None
@@ -44,6 +45,7 @@ class QuerySource:
     read: Offsets | None
     table: str | None = None
     version: int | None = None
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def _source(given: Stranger) -> QuerySource:
         _offsets(given.part("read")),
         given.text("table"),
         position.whole("version"),
+        max(given.whole("behind") or 0, 0),
     )
 
 

@@ -150,6 +150,29 @@ def test_an_output_that_is_moved_forward_asks_for_less(pipeline: Pipeline) -> No
     assert pipeline.why().cause is rt.Cause.QUERY_BEHIND
 
 
+def test_the_source_counts_whose_bound_less_what_the_joins_take_off_is_least(pipeline: Pipeline) -> None:
+    """Of a status without it, such as that of an older version, the weakest bound counts."""
+    trades = f"memory://{uuid.uuid4()}"
+    rt.createStream(trades, "rowtime TIMESTAMP NOT NULL, n BIGINT")
+    pipeline.promise("10:25")
+    with rt.openSink(trades, producer="desk", lease=None) as desk:
+        desk.sendRowtimeBound("2006-09-11T11:10:00Z")
+        desk.flush()
+        sources = [
+            {"path": path, "position": {"seq": 9, "floor": us(floor)}, "behind": behind}
+            for path, floor, behind in ((pipeline.orders, "10:25", 0), (trades, "11:10", 3_600_000_000))
+        ]
+        join = {"name": "symmetricHashJoin", "emits": "complete"}
+        pipeline.batch(None, "10:10", sources=sources, operators=[{**join, "name": "stateStoreSave"}, join])
+        found = pipeline.why("10:20", silentAfter="0 s")
+        assert (found.holder, "must promise 2006-09-11T11:20:00.000001Z" in found.remedy) == ("desk", True)
+        pipeline.batch(None, "10:25", sources=sources, operators=[join])
+        assert pipeline.why("10:30", silentAfter="0 s").holder == "Berlin"
+        older = [{**source, "behind": None} for source in sources]
+        pipeline.batch(None, "10:10", sources=older, operators=[join])
+        assert pipeline.why("10:30", silentAfter="0 s").holder == "Berlin"
+
+
 def test_an_output_that_is_rounded_is_not_blamed_on_the_feed(pipeline: Pipeline) -> None:
     pipeline.promise("10:30")
     pipeline.batch("10:30", "10:00")

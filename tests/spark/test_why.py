@@ -194,6 +194,35 @@ def test_each_of_six_breaks_is_named_blind(pipeline: Pipeline, seed: int) -> Non
         assert drained(reader)[-1][0] == f"{trial.hour}:00"
 
 
+def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_least(pipeline: Pipeline) -> None:
+    """Where windows are above a join, and where rows wait in it: the remedy that is named is enough, and needed."""
+    shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
+    within = "o.n = t.n AND t.rowtime BETWEEN o.rowtime AND o.rowtime + INTERVAL 1 HOUR"
+    orders, trades = pipeline.read("orders").alias("o"), pipeline.read("trades").alias("t")
+    joined = orders.join(trades, F.expr(within)).select("o.rowtime", "o.n")
+    send(shop, ("9:50", 1), promise="10:25")
+    send(desk, promise="10:40")
+    queries = [pipeline.run(hours(joined), "windows"), pipeline.run(joined, "joined")]
+
+    def settle() -> None:
+        for query in queries:
+            query.processAllAvailable()
+
+    settle()
+    for name in ("windows", "joined"):
+        found = pipeline.why(name, silentAfter="0 s")
+        assert (found.cause, found.holder) == (rt.Cause.SILENT, "desk")
+        assert f"right side of the INNER JOIN, {pipeline.path('trades')}" in found.chain[-2].note
+        assert "must promise 2006-09-11T11:00:00.000001Z" in found.remedy
+    desk.sendRowtimeBound("2006-09-11T11:00:00.000001Z")
+    desk.flush()
+    settle()
+    assert pipeline.why("windows").complete
+    assert pipeline.why("joined").complete
+    later = pipeline.why("joined", at("10:30"), silentAfter="0 s")
+    assert (later.holder, "must promise 2006-09-11T10:30:00Z" in later.remedy) == ("shop", True)
+
+
 @pytest.mark.night
 def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)
@@ -255,7 +284,8 @@ def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     settle()
     joins = pipeline.why("joined", silentAfter="0 s")
     assert joins.cause is rt.Cause.SILENT
-    assert "must promise 2006-09-11T10:08:00Z" in joins.remedy  # the order of 9:57 is kept, eight minutes behind
+    assert joins.holder == "desk"  # the order of 9:57 is kept until the trades of ten minutes later have come
+    assert "must promise 2006-09-11T10:10:00.000001Z" in joins.remedy
     shop.sendRow((at("10:20"), 1))
     token = shop.flush()
     rt.wait(token, pipeline.path("both"), timeout="240 s")

@@ -31,6 +31,7 @@ final class Propagation {
   private final Map<Long, Long> inputs = new HashMap<>();
   private final Map<Long, JoinSides> sides = new HashMap<>();
   private final Evictions evicted = new Evictions();
+  private final Map<UUID, Long> behind = new HashMap<>();
 
   /**
    * @param watermarkMs the query's watermark for this batch
@@ -72,6 +73,14 @@ final class Propagation {
 
   Evictions evicted() {
     return evicted;
+  }
+
+  /**
+   * By how much, in microseconds, the results of the joins above a watermark node can lie behind what the node has
+   * reached; 0 if a join has no limit. For statuses.
+   */
+  long behind(UUID node) {
+    return behind.getOrDefault(node, 0L);
   }
 
   /**
@@ -202,6 +211,17 @@ final class Propagation {
     JoinSides both = JoinSides.of(join, fitting, nodes);
     sides.put(id, both);
     evicted.joined(join, both.predicates());
+    addBehind(join.left(), both.right());
+    addBehind(join.right(), both.left());
     return new Passed(both.output(input.windows()), rawAbove(join, both.output(input.raw())), false);
+  }
+
+  /** The rows that the other side keeps wait for this one. */
+  private void addBehind(SparkPlan side, SideEviction others) {
+    if (others != null) {
+      Scala.list(side.collect(Scala.only(EventTimeWatermarkExec.class))).stream()
+          .map(EventTimeWatermarkExec.class::cast)
+          .forEach(node -> behind.merge(node.nodeId(), others.behindMs() * 1000, Long::sum));
+    }
   }
 }

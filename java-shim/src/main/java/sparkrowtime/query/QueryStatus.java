@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.SparkDataStream;
@@ -75,7 +76,7 @@ final class QueryStatus {
     places.forEach(
         (stream, above) -> {
           if (!topics.isTopic(stream)) {
-            source(sources.addObject(), stream, above);
+            source(sources.addObject().put("behind", behind(stream, batch)), stream, above);
           }
         });
     operators(json.putArray("operators"), plan, batch);
@@ -101,6 +102,15 @@ final class QueryStatus {
       }
     }
     source.set("place", MAPPER.valueToTree(above));
+  }
+
+  /** By how much the joins above a source can hold its bound back. */
+  private long behind(SparkDataStream stream, Propagation batch) {
+    return Scala.list(spark.logicalPlan().collect(Scala.only(LogicalPlan.class))).stream()
+        .filter(node -> node instanceof EventTimeWatermark && node.exists(Scala.function(n -> SourcePlaces.reads(n, stream))))
+        .mapToLong(node -> batch.behind(((EventTimeWatermark) node).nodeId()))
+        .max()
+        .orElse(0);
   }
 
   /** A Delta table by its path alone. */

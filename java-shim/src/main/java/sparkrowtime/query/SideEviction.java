@@ -26,8 +26,13 @@ import sparkrowtime.support.ShimMismatch;
  *
  * @param by the predicate that evicts the rows
  * @param keptMs the event times of the rows that are kept are later than this
+ * @param behindMs by how much this lies behind what the other side has reached. For statuses
  */
-record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
+record SideEviction(JoinStateWatermarkPredicate by, long keptMs, long behindMs) {
+
+  SideEviction(JoinStateWatermarkPredicate by, long keptMs, Reached other) {
+    this(by, keptMs, Math.max(0, Math.floorDiv(other.keyFloor() - 1, 1000L) - keptMs));
+  }
 
   /**
    * The progress of the other side.
@@ -79,7 +84,9 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
       Expression others = (isLeft ? join.rightKeys() : join.leftKeys()).apply(place);
       Long least = leastKeyMs(others, reached);
       Long ahead = least == null ? null : aheadMicros(key, least * 1000);
-      return ahead == null ? null : new SideEviction(keyPredicate(least), Math.floorDiv(least * 1000 - ahead, 1000L));
+      return ahead == null
+          ? null
+          : new SideEviction(keyPredicate(least), Math.floorDiv(least * 1000 - ahead, 1000L), reached);
     }
 
     /** A time, in ms, below all later keys of the other side; null if it is not known. */
@@ -115,7 +122,7 @@ record SideEviction(JoinStateWatermarkPredicate by, long keptMs) {
           .map(c -> limitMs(c, time, others, reached.floor()))
           .filter(Objects::nonNull)
           .max(Long::compare)
-          .map(ms -> new SideEviction(timePredicate(time, others, ms), ms))
+          .map(ms -> new SideEviction(timePredicate(time, others, ms), ms, reached))
           .orElse(null);
     }
 

@@ -28,13 +28,23 @@ final class SourcePlaces {
     places.forEach(action);
   }
 
+  /** Whether a node of a plan is the source itself. */
+  static boolean reads(LogicalPlan plan, SparkDataStream stream) {
+    return source(plan) == stream;
+  }
+
+  private static SparkDataStream source(LogicalPlan plan) {
+    if (plan instanceof StreamingDataSourceV2ScanRelation relation) {
+      return relation.stream();
+    }
+    return plan instanceof StreamingExecutionRelation relation ? relation.source() : null;
+  }
+
   private void visit(LogicalPlan plan, List<String> above) {
     if (definitions.body(plan) != null) {
       visit(definitions.body(plan), above);
-    } else if (plan instanceof StreamingDataSourceV2ScanRelation relation) {
-      places.putIfAbsent(relation.stream(), above);
-    } else if (plan instanceof StreamingExecutionRelation relation) {
-      places.putIfAbsent(relation.source(), above);
+    } else if (source(plan) != null) {
+      places.putIfAbsent(source(plan), above);
     } else if (plan instanceof Join join && join.left().isStreaming() && join.right().isStreaming()) {
       visit(join.left(), with(above, "left side of the " + join.joinType().sql() + " JOIN"));
       visit(join.right(), with(above, "right side of the " + join.joinType().sql() + " JOIN"));
