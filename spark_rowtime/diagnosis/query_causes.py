@@ -218,6 +218,15 @@ def _bound_lost(query: QueryState) -> Finding | None:
     expression = query.status.lost.get(column)
     if not expression:
         return None
+    if expression == "Join":
+        return Finding(
+            Cause.BOUND_LOST,
+            name,
+            f"The output of query {name!r} has no bound: it was lost at a join whose ON does not say how long the rows "
+            "of both sides are kept, so later results can have any time.",
+            "The ON of the join needs a condition on the times of both sides, such as b.rowtime BETWEEN a.rowtime AND "
+            "a.rowtime + INTERVAL 10 MINUTES, or equal windows. Start that query with a new checkpoint.",
+        )
     return Finding(
         Cause.BOUND_LOST,
         name,

@@ -190,6 +190,16 @@ def test_a_lost_bound_is_blamed_although_earlier_batches_had_one(pipeline: Pipel
     assert "lost at my_function(rowtime)" in found.note
 
 
+def test_a_bound_that_is_lost_at_a_join_needs_a_condition_on_both_times(pipeline: Pipeline) -> None:
+    pipeline.promise("10:00")
+    pipeline.batch("10:00", None, output={}, lost={"rowtime": "Join"})
+    found = pipeline.why()
+    assert found.cause is rt.Cause.BOUND_LOST
+    assert "it was lost at a join whose ON does not say how long the rows of both sides are kept" in found.note
+    assert "b.rowtime BETWEEN a.rowtime AND a.rowtime + INTERVAL 10 MINUTES" in found.remedy
+    assert "new checkpoint" in found.remedy
+
+
 def test_operators_without_a_watermark_yet(pipeline: Pipeline) -> None:
     pipeline.promise("10:00")
     pipeline.batch("10:00", None, operators=[{"name": "sessionWindowStateStoreSaveExec"}], lost={})

@@ -203,6 +203,8 @@ def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_l
     send(shop, ("9:50", 1), promise="10:25")
     send(desk, promise="10:40")
     queries = [pipeline.run(hours(joined), "windows"), pipeline.run(joined, "joined")]
+    endless = orders.join(trades, F.expr("o.n = t.n")).select("o.rowtime", "o.n")
+    queries.append(pipeline.run(endless, "endless"))
 
     def settle() -> None:
         for query in queries:
@@ -214,6 +216,8 @@ def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_l
         assert (found.cause, found.holder) == (rt.Cause.SILENT, "desk")
         assert f"right side of the INNER JOIN, {pipeline.path('trades')}" in found.chain[-2].note
         assert "must promise 2006-09-11T11:00:00.000001Z" in found.remedy
+    lost = pipeline.why("endless")
+    assert (lost.cause, "The ON of the join needs a condition" in lost.remedy) == (rt.Cause.BOUND_LOST, True)
     desk.sendRowtimeBound("2006-09-11T11:00:00.000001Z")
     desk.flush()
     settle()
