@@ -11,7 +11,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
+from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError, StreamNotFoundError
 from spark_rowtime.spark.batch_reader import RowtimeBatchReader, view_schema
 from spark_rowtime.spark.batch_writer import RowtimeBatchWriter
 from spark_rowtime.spark.hosted_adapter import ensure_stream
@@ -82,14 +82,21 @@ class RowtimeDataSource(VersionedPickle, DataSource):
 
 def _own_schema(options: Options) -> StructType:
     if adapter := options.get("adapter"):
-        ensure_stream(adapter, options.path, options.adapter_arguments)
+        ensure_stream(adapter, options.written_path, options.adapter_arguments)
     elif watch := options.get(WATCH):
         ensure_watched(options.path, watch)
     return from_arrow_schema(_arrow_schema(options))
 
 
 def _arrow_schema(options: Options) -> pa.Schema:
-    return view_schema(options.path, options.choice("view", *VIEWS))
+    try:
+        return view_schema(options.path, options.choice("view", *VIEWS))
+    except StreamNotFoundError as error:
+        if not options.ends_with_session:
+            raise
+        raise StreamNotFoundError(
+            f"{error} A relative path is one of the server's; give an absolute one.", **error.values
+        ) from error
 
 
 def _of_own_schema(options: Options, given: StructType) -> Options:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release, start_bound
+from spark_rowtime.store import in_database, without_file
 from spark_rowtime.types.arguments import to_count, to_name, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
@@ -136,6 +138,28 @@ class Options:
                 value=path,
             )
         return to_text(path, "path")
+
+    @property
+    def ends_with_session(self) -> bool:
+        """Whether the path lies in the folder that a server of Spark Connect has for a session, and removes after it.
+
+        Only there the current folder of a Python process is below one that Spark calls userFiles-....
+        """
+        local = not in_database(self.path) and not Path(without_file(self.path)).is_absolute()
+        return local and any(folder.startswith("userFiles-") for folder in Path.cwd().parts)
+
+    @property
+    def written_path(self) -> str:
+        """The path of a stream that is written or created."""
+        if self.ends_with_session:
+            raise InvalidOptionError(
+                f"The relative path {self.path!r} is in a folder of the server of Spark Connect ({Path.cwd()}), which "
+                "ends with the session, and so would the stream. Give an absolute path of the server's machine, such "
+                f"as '/data/{self.path}', or one in a database.",
+                option="path",
+                value=self.path,
+            )
+        return self.path
 
     @property
     def bounds(self) -> str:

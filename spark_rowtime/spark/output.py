@@ -42,7 +42,7 @@ class Output:
 
     def __init__(self, options: Options, schema: StructType, *, creates: bool) -> None:
         """``creates``: the write may create the stream; otherwise it must exist."""
-        self.path, self.column = options.path, options.get("rowtime") or ROWTIME
+        self.path, self.column = options.written_path, options.get("rowtime") or ROWTIME
         self._directory = DirectoryMark.of(self.path)
         self._all_or_nothing = options.choice("onDisorder", "fail", "reject") == "fail"
         wanted = self._wanted(from_spark_json(schema.jsonValue()))

@@ -2,14 +2,33 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, count, window
 
 import spark_rowtime as rt
 from tests.sparksession import SETTINGS
 from tests.streams import drained, opened, send
+
+
+def refusal(call: Callable[[], Any]) -> str:
+    """With which error a call is refused."""
+    try:
+        call()
+    except PySparkException as error:
+        return str(error)
+    return "nothing"
+
+
+def finish(query: Any) -> None:
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
 
 
 def main(folder: str) -> None:
@@ -29,6 +48,14 @@ def main(folder: str) -> None:
     said = {"kind": type(spark).__module__, "before": before, "after": drained(reader)}
     said["bound"], said["batch"] = str(reader.getRowtimeBound()), spark.read.format("rowtime").load(orders).count()
     query.stop()
+    again = {"checkpointLocation": f"{folder}/again"}
+    said["relative"] = [
+        refusal(lambda: spark.read.format("rowtime").load("orders.rowtime").columns),
+        refusal(lambda: finish(ends.writeStream.format("rowtime").options(**again).start("hours.rowtime"))),
+        refusal(
+            lambda: spark.read.format("rowtime").load(hours).write.format("rowtime").mode("append").save("n.rowtime")
+        ),
+    ]
     spark.stop()
     Path(folder, "said.json").write_text(json.dumps(said))
 

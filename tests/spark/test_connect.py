@@ -36,6 +36,12 @@ def test_a_window_closes_by_the_bound(tmp_path: Path) -> None:
     assert hours["kind"] == "pyspark.sql.connect.session"
     assert (hours["before"], hours["after"], hours["batch"]) == ([], [["11:00", 2]], 2)
     assert "2006-09-11T11:00:00.000001Z" in hours["bound"]
+    read, sink, batch = hours["relative"]
+    assert "StreamNotFoundError" in read
+    assert "A relative path is one of the server's; give an absolute one" in read
+    for written in (sink, batch):
+        assert "InvalidOptionError: The relative path" in written
+        assert "which ends with the session" in written
 
 
 def test_a_server_without_the_jar_closes_windows_by_markers(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType, TimestampTyp
 from unit_support import us
 
 import spark_rowtime as rt
+from spark_rowtime.spark.datasource import RowtimeDataSource
 from spark_rowtime.spark.options import WRITE, Options
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.sink import RowtimeStreamWriter
@@ -102,3 +103,20 @@ def test_a_query_does_not_write_into_the_stream_that_it_reads(path: str) -> None
     with pytest.raises(rt.InvalidOptionError, match="reads the stream that it writes"):
         writer(path).commit([replace(task(0, 2), batch=batch)], 0)
     assert numbers(path) == [1]
+
+
+def test_a_relative_path_in_the_folder_of_a_session_of_connect_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark removes the folder after the session, and the results with it."""
+    folder = tmp_path / "spark-1" / "userFiles-2" / "3"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    with pytest.raises(rt.InvalidOptionError, match=r"(?s)relative path 's.rowtime'.*ends with the session.*absolute"):
+        RowtimeStreamWriter(Options({"path": "s.rowtime"}, WRITE), SCHEMA)
+    with pytest.raises(rt.StreamNotFoundError, match=r"A relative path is one of the server's; give an absolute one"):
+        RowtimeDataSource({"path": "s.rowtime"}).schema()
+    for absolute in (str(folder / "s.rowtime"), (folder / "s.rowtime").as_uri()):
+        RowtimeStreamWriter(Options({"path": absolute}, WRITE), SCHEMA)
+        with pytest.raises(rt.StreamNotFoundError, match=r"creates a stream\.$"):
+            RowtimeDataSource({"path": absolute}).schema()
