@@ -137,9 +137,7 @@ def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **valu
 
     ``servers`` is empty where the client is the caller's own.
     """
-    inner = error.args[0] if isinstance(error, library().KafkaException) else error
-    name = inner.name() if hasattr(inner, "name") else type(inner).__name__
-    said = inner.str() if hasattr(inner, "str") else str(inner)
+    name, said = name_and_text(error)
     return KafkaUnavailableError(
         f"{what} failed at {brokers(servers)}: {name} ({said}). Check that they run and can be reached, and "
         f"that the options for TLS and SASL (security.protocol, ssl.*, sasl.*) are theirs.{advice}",
@@ -147,6 +145,13 @@ def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **valu
         **values,
         code=name,
     )
+
+
+def name_and_text(error: Any) -> tuple[str, str]:
+    """What a KafkaError, or an exception around one, is called, and what it says."""
+    inner = error.args[0] if isinstance(error, library().KafkaException) else error
+    name = inner.name() if hasattr(inner, "name") else type(inner).__name__
+    return name, inner.str() if hasattr(inner, "str") else str(inner)
 
 
 def brokers(servers: str) -> str:

@@ -12,6 +12,8 @@ from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, Rowt
 from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, library, new_client, unavailable
+from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
+from spark_rowtime.kafka.group_wait import GroupWait
 from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_reader import PartitionReader
@@ -94,6 +96,8 @@ class Consumption:
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
+        group, poll_millis = options.get("group.id", ""), options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)
+        self._group_wait = GroupWait(topics.servers, group, time.monotonic(), float(poll_millis) / 1000)
         self._down: tuple[float, float] | None = None
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._errors = ConnectionErrors()
@@ -177,6 +181,8 @@ class Consumption:
         self._settle(now)
         self._go_on(now)
         self._align()
+        if self._assigned_at is None:
+            self._group_wait.look(now, self._errors.last)
 
     def _tell_group(self, parts: Iterable[Part], *, wait: bool = False) -> None:
         """Commits the offsets that the stream has to the consumer group, where Kafka's tools show them.
@@ -338,6 +344,7 @@ class Consumption:
 
     def _lose(self, _: Any, partitions: list[Any]) -> None:
         self._assigned_at = None  # Kafka assigns again, if only nothing: until then nobody knows who has them
+        self._group_wait.begin(time.monotonic())
         for partition in partitions:
             self._release(Part(partition.topic, partition.partition))
 

@@ -13,20 +13,26 @@ import spark_rowtime as rt
 from spark_rowtime.kafka import client, consumption, partition_feed
 from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
 from spark_rowtime.kafka.consumption import DOWN_SECONDS, SETTLE_SECONDS, TOPIC_LOOK_SECONDS, Consumption
+from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
+from spark_rowtime.kafka.group_wait import TOLD_SECONDS
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.partition_watch import UnreadPartition
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.store import open_store
 
+MINE = {"group.id": "rowtime-orders"}
+
 
 class Host:
     """A host of a feed over a stream in memory."""
 
-    def __init__(self, broker: Broker, path: str, *, skips_lost: bool = False, until_end: bool = True) -> None:
+    def __init__(
+        self, broker: Broker, path: str, *, skips_lost: bool = False, until_end: bool = True, options: Any = MINE
+    ) -> None:
         self.broker, self.path = broker, path
         quiet: Any = SimpleNamespace(look=lambda *_: None, promises=False)
         self.loop = Consumption(
-            {}, broker, {"orders": TopicState("orders", "abc", 2)}, self.open, quiet, skips_lost=skips_lost,
+            options, broker, {"orders": TopicState("orders", "abc", 2)}, self.open, quiet, skips_lost=skips_lost,
             until_end=until_end,
         )  # fmt: skip
 
@@ -159,6 +165,42 @@ def test_a_run_until_the_end_does_not_end_because_its_partitions_were_lost(
 
     again = lambda: broker.assign(P0)  # noqa: E731
     assert host.read(lambda: broker.assign(P0), stands_still, lambda: None, again) == ["a", "b", "c"]
+
+
+def test_a_host_that_kafka_assigns_nothing_warns_and_ends(
+    host: Host, now: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where the coordinator of its group is gone: nobody says so, and all partitions are lost."""
+    now[0] += 3600
+    host.step()
+    assert caplog.messages == [], "it has partitions"
+    host.loop._client_failed(error("_TRANSPORT"))
+    for _ in range(2):
+        caplog.clear()
+        host.loop._lose(None, [part_of(P0), part_of(P1)])
+        for seconds in (TOLD_SECONDS - 1, 1, GROUP_POLL_SECONDS - 1):
+            now[0] += seconds
+            host.step()
+        assert len(caplog.messages) == 1
+        assert "consumer group 'rowtime-orders' at Kafka's brokers brokers:9092" in caplog.text
+        assert "The client's last error: _TRANSPORT" in caplog.text
+        host.broker.assign(P0, P1)
+        host.step()
+    host.loop._lose(None, [part_of(P0), part_of(P1)])
+    now[0] += GROUP_POLL_SECONDS + TOLD_SECONDS + 1
+    with pytest.raises(rt.KafkaUnavailableError, match=r"'rowtime-orders' .* no partitions for 331 s"):
+        host.step()
+
+
+def test_a_host_waits_longer_for_its_group_where_members_may_stand_still_longer(
+    broker: Broker, path: str, now: list[float]
+) -> None:
+    host = Host(broker, path, options={"group.id": "own", "max.poll.interval.ms": "900000"})
+    now[0] += 929
+    host.step(lambda: None)
+    now[0] += 2
+    with pytest.raises(rt.KafkaUnavailableError, match=r"'own' .* The client's last error: none"):
+        host.step(lambda: None)
 
 
 def test_a_host_that_was_fenced_lets_go_and_takes_back_what_kafka_leaves_it(host: Host, now: list[float]) -> None:
