@@ -27,7 +27,7 @@ class GroupWait:
         self._since, self._told = now, False
 
     def look(self, now: float, last: Any) -> None:
-        """Logs the wait, or raises the error. ``last``: the last error that the client has told; None: there is none."""
+        """Logs the wait, or raises the error. ``last``: the last error that the client has told, if any."""
         seconds = now - self._since
         if seconds > self._longest:
             raise KafkaUnavailableError(

@@ -12,10 +12,13 @@ from spark_rowtime.kafka.client import LOG
 from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Newest, Part, Topics
+from spark_rowtime.kafka.unanswered import Unanswered
 from spark_rowtime.types.timestamps import LEAST, from_micros, wall_clock
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at the ends of partitions."""
+SILENT_SECONDS = 10.0
+"""The brokers are asked, too, for a partition whose end was not reached if nothing has come of it for so long."""
 HANGING_SECONDS = 60.0
 """A transaction that is open for so long is logged."""
 
@@ -23,10 +26,14 @@ Action = Callable[[PartitionReader], object]
 
 
 class Ends(NamedTuple):
-    """The ends of partitions, and of those whose messages the brokers stamp the newest ones."""
+    """The ends of partitions, and of those whose messages the brokers stamp the newest ones.
+
+    ``failed``: the errors of those whose leaders have not answered.
+    """
 
     ends: dict[Part, int]
     newest: dict[Part, Newest]
+    failed: dict[Part, Exception]
 
 
 class _Look(NamedTuple):
@@ -69,6 +76,7 @@ class QuietPartitions:
         """The position of each partition when the last question that was answered was asked."""
         self._waits: dict[Part, tuple[int, float]] = {}
         """Of partitions that do not go on although there is more: their positions, and since when."""
+        self._unanswered = Unanswered()
 
     def look(
         self,
@@ -85,13 +93,16 @@ class QuietPartitions:
         now, read = time.monotonic(), {feed.part: feed for feed in feeds}
         ended = {part: feed for part, feed in read.items() if feed.may_be_quiet}
         self._waits = {part: wait for part, wait in self._waits.items() if part in read}
-        if self._look is None and now - self._looked >= LOOK_SECONDS and ended:
+        self._unanswered.keep(read)
+        asked = [f for part, f in read.items() if part in ended or now - f.taken_at >= SILENT_SECONDS]
+        if self._look is None and now - self._looked >= LOOK_SECONDS and asked:
             self._looked = now
-            positions = {part: feed.position for part, feed in ended.items()}
-            self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(ended))), positions)
+            positions = {feed.part: feed.position for feed in asked}
+            self._look = _Look(wall_clock(), self._ask(partial(self._ends, list(positions))), positions)
         if self._look is not None and self._look.answer.done():
             look, self._look = self._look, None
-            (ends, newest), answered = look.answer.result(), wall_clock()
+            (ends, newest, failed), answered = look.answer.result(), wall_clock()
+            self._unanswered.note(failed, look.positions, now)
             self._answered |= {part: at for part, at in look.positions.items() if part in ends}
             for feed in sorted((ended[part] for part in ended if part in ends), key=_bound, reverse=True):
                 part, end = feed.part, ends[feed.part]
@@ -108,9 +119,9 @@ class QuietPartitions:
         return self._answered.get(feed.part, -1) >= end
 
     def _ends(self, parts: list[Part]) -> Ends:
-        ends = self._topics.known_ends(parts)
+        ends, failed = self._topics.known_ends(parts)
         stamped = [part for part in ends if part.topic in self._stamped]
-        return Ends(ends, self._stamps(stamped) if stamped else {})
+        return Ends(ends, self._stamps(stamped) if stamped else {}, failed)
 
     def _stamps(self, parts: list[Part]) -> dict[Part, Newest]:
         """The newest messages, if the brokers still stamp the topic: a producer's time says nothing of their clock."""

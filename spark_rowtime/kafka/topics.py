@@ -91,13 +91,15 @@ class Topics:
         level = library().IsolationLevel.READ_COMMITTED if committed else _uncommitted()
         return self._offsets(parts, "latest", isolation_level=level)
 
-    def known_ends(self, parts: Iterable[Part]) -> dict[Part, int]:
-        """The same of each partition whose leader answers soon, messages of open transactions included."""
-        return {
-            Part(at.topic, at.partition): future.result().offset
-            for at, future in self._asked(parts, "latest", SOON_SECONDS, isolation_level=_uncommitted()).items()
-            if future.exception() is None
-        }
+    def known_ends(self, parts: Iterable[Part]) -> tuple[dict[Part, int], dict[Part, Exception]]:
+        """The same of each partition whose leader answers soon, messages of open transactions included.
+
+        And the errors of the others.
+        """
+        asked = self._asked(parts, "latest", SOON_SECONDS, isolation_level=_uncommitted())
+        answers = {Part(at.topic, at.partition): future for at, future in asked.items()}
+        failed = {part: error for part, future in answers.items() if (error := future.exception()) is not None}
+        return {part: future.result().offset for part, future in answers.items() if part not in failed}, failed
 
     def newest(self, parts: Iterable[Part]) -> dict[Part, Newest]:
         """The message with the largest time in each partition that has one and whose leader answers soon."""

@@ -101,14 +101,14 @@ class Brokers:
     def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
         return dict.fromkeys(parts, self.end)
 
-    def known_ends(self, parts: Any) -> dict[Part, int]:
-        return dict.fromkeys(parts, self.end)
+    def known_ends(self, parts: Any) -> tuple[dict[Part, int], dict[Part, Exception]]:
+        return dict.fromkeys(parts, self.end), {}
 
 
 class Ended:
     """A partition whose messages were all taken that the client has."""
 
-    part, at_end, may_be_quiet, position = PART, True, True, 0
+    part, at_end, may_be_quiet, position, taken_at = PART, True, True, 0, 0.0
 
     def reaches(self, end: int) -> bool:
         return end <= self.position
@@ -395,14 +395,13 @@ def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.Monk
         return asked[-1][1]
 
     class Without(Brokers):
-        def known_ends(self, parts: Any) -> dict[Part, int]:
+        def known_ends(self, parts: Any) -> tuple[dict[Part, int], dict[Part, Exception]]:
             assert parts == [PART, other]
-            return {other: 0}
+            return {other: 0}, {PART: confluent.KafkaException(confluent.KafkaError(confluent.KafkaError._TIMED_OUT))}
 
     feeds, rested = [Ended(), Ended()], []
     feeds[1].part = other
     for feed in feeds:
-        feed.taken_at = 0.0
         feed.rest = partial(rested.append, feed.part)
     looks = quiet.QuietPartitions(Without(0, 0), None, 1.0, later)  # type: ignore[arg-type]
     by_part = {feed.part: feed for feed in feeds}
@@ -415,6 +414,35 @@ def test_a_leader_that_does_not_answer_holds_nothing_up(monkeypatch: pytest.Monk
     looks.look(feeds, lambda part, action: action(by_part[part]))  # type: ignore[arg-type]
     assert rested == [other]
     assert [looks.has_answered(feed, 0) for feed in feeds] == [False, True]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("at_end", [True, False])
+def test_a_partition_without_an_answer_is_logged_once_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at_end: bool
+) -> None:
+    """Also one whose end was not reached when its leader died."""
+    clock, failed = Clock(), [True]
+    monkeypatch.setattr(quiet, "time", clock)
+
+    class Leaderless(Brokers):
+        def known_ends(self, parts: Any) -> tuple[dict[Part, int], dict[Part, Exception]]:
+            error = confluent.KafkaException(confluent.KafkaError(confluent.KafkaError.LEADER_NOT_AVAILABLE))
+            return ({}, {PART: error}) if failed[0] else ({PART: 0}, {})
+
+    feed, looks = Ended(), quiet.QuietPartitions(Leaderless(0, 0), None, None, at_once)  # type: ignore[arg-type]
+    feed.at_end = feed.may_be_quiet = at_end
+
+    def looks_on() -> int:
+        for _ in range(12):
+            looks.look([feed], lambda *_: None)  # type: ignore[list-item]
+            clock.passes(10)
+        return caplog.text.count("Partition 0 of topic t has given no answer for 60 s: LEADER_NOT_AVAILABLE")
+
+    assert [looks_on(), looks_on()] == [1, 1]
+    failed[0] = False
+    assert looks_on() == 1
+    failed[0] = True
+    assert looks_on() == 2, "it has answered, and failed anew"
 
 
 def test_a_question_that_fails_in_the_background_raises_where_its_answer_is_used() -> None:
