@@ -94,7 +94,10 @@ class Checkpoint(NamedTuple):
             raise replaced(part, self.topic_id, self.offset, topic.id)
 
 
-def replaced(part: Part, topic_id: str, offset: int | None, found: str | None) -> KafkaTopicError:
+_ANEW = "Read the new topic into a new stream, or under another topic name."
+
+
+def replaced(part: Part, topic_id: str, offset: int | None, found: str | None, advice: str = _ANEW) -> KafkaTopicError:
     """The error for a topic that was deleted, and perhaps created again.
 
     ``offset``: up to where the partition was read; None: this host has not read the topic. ``found``: the new id.
@@ -103,8 +106,7 @@ def replaced(part: Part, topic_id: str, offset: int | None, found: str | None) -
     now = f"the topic of that name has the id {found} now" if found else "there is no topic of that name now"
     return KafkaTopicError(
         f"Topic {part.topic!r} was deleted: the stream has{read} the topic with the id {topic_id}, and {now}. "
-        "What the old one still had is lost; offsets of the new one start again. Read the new topic into a new stream, "
-        "or under another topic name.",
+        f"What the old one still had is lost; offsets of a new one start again. {advice}",
         topic=part.topic,
         topicId=topic_id,
         foundId=found,

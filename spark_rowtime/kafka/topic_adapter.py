@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, ClassVar
 
 from spark_rowtime.adapter.sinks import Sinks
-from spark_rowtime.bounds.members import Status
+from spark_rowtime.bounds.members import COUNTING, Status
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.alignment import Alignment
-from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
 from spark_rowtime.kafka.client import (
     REQUEST_SECONDS,
     ConnectionErrors,
@@ -29,6 +29,7 @@ from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.record import ProducerInfo
 from spark_rowtime.types.arguments import to_choice, to_flag, to_text
 from spark_rowtime.types.timestamps import SECOND_MICROS, to_interval
 
@@ -117,6 +118,7 @@ class TopicAdapter:
         topics = _topics(self._servers, base)
         if self._pattern is not None:
             self._topics = self._matching(topics)
+            self._require_there(sinks, self._pattern)
         known = {name: topics.describe(name) for name in self._topics}
         stamped = {*self._stamped(topics)}
         options = {"group.id": f"rowtime-{stream}", **_CONSUMER_DEFAULTS, **base, **_CONSUMER}
@@ -171,6 +173,19 @@ class TopicAdapter:
             topic=self._pattern.pattern,
             servers=self._servers,
         )
+
+    def _require_there(self, sinks: Sinks, pattern: "re.Pattern[str]") -> None:
+        """Raises KafkaTopicError if the stream waits for partitions of a topic that is gone and that matches."""
+        with open_store(sinks.path) as store:
+            infos = store.snapshot().producers
+        for name, info in infos.items():
+            part = Part.of_producer(name)
+            if part is None or part.topic in self._topics or not pattern.fullmatch(part.topic) or not _counts(info):
+                continue
+            with suppress(InvalidOptionError):  # another program has sent under this name
+                found = Checkpoint.read(info.checkpoint or "", name)
+                if found.watched == self.watches:
+                    raise replaced(part, found.topic_id, found.offset, None, _CLOSE.format(name))
 
     def _discovered(self, topics: Topics, known: Mapping[str, TopicState]) -> dict[str, TopicState]:
         """The topics that the pattern matches and that came since; none without a pattern."""
@@ -271,6 +286,17 @@ _CONSUMER = {
     "isolation.level": "read_committed",
     "partition.assignment.strategy": "cooperative-sticky",
 }
+
+
+_CLOSE = (
+    "If the topic is there, this client may not see it: check its rights. If it stays away, close the producer of each "
+    "of its partitions, so that the stream does not wait for them: rowtime close STREAM {}."
+)
+
+
+def _counts(info: ProducerInfo) -> bool:
+    """Whether the stream waits for a producer, or did until it became idle."""
+    return info.status in (*COUNTING, Status.IDLE)
 
 
 def _floor(sinks: Sinks) -> int | None:

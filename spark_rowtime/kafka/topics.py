@@ -26,6 +26,12 @@ class Part(NamedTuple):
         """The name of its producer in a stream, as Kafka names the partition's folder."""
         return f"{self.topic}-{self.number}"
 
+    @classmethod
+    def of_producer(cls, name: str) -> "Part | None":
+        """The partition whose producer has this name; None if it is that of no partition."""
+        topic, _, number = name.rpartition("-")
+        return cls(topic, int(number)) if topic and number.isascii() and number.isdecimal() else None
+
 
 class TopicState(NamedTuple):
     """A topic as it is now. One that is deleted and created again has another id."""

@@ -121,6 +121,29 @@ def test_topics_by_a_pattern_also_those_that_come(kafka: Any, tmp_path: Path, mo
         read(kafka, path, "^(")
 
 
+def test_a_topic_of_a_pattern_that_is_gone(kafka: Any, tmp_path: Path) -> None:
+    """The stream waits for its partitions until somebody closes their producers. Other producers say nothing of it."""
+    path, name = str(tmp_path / "s"), kafka.topic(partitions=1)
+    topics = [kafka.topic(f"{name}-shop-{n}", partitions=1) for n in (1, 2)]
+    for n, topic in enumerate(topics):
+        kafka.send(topic, [message(n)])
+    assert read(kafka, path, f"^{name}-shop-.*") == [0, 1]
+    for other in (f"{name}-shop-9-0", f"{name}-shop-9"):
+        with rt.openSink(path, producer=other, lease=None) as sink:
+            sink.flush(checkpoint="of another program")
+            sink.abandon()
+    kafka.delete_topic(topics[1])
+    said = f"up to offset 1 .* there is no topic of that name now.* {topics[1]}-0"
+    with pytest.raises(rt.KafkaTopicError, match=said) as gone:
+        read(kafka, path, f"^{name}-shop-.*")
+    assert (gone.value.values["topic"], gone.value.values["foundId"]) == (topics[1], None)
+    kafka.send(topics[0], [message(2)])
+    assert read(kafka, path, f"^{name}-shop-1") == [0, 1, 2], "another pattern"
+    rt.closeProducer(path, f"{topics[1]}-0")
+    kafka.send(topics[0], [message(3)])
+    assert read(kafka, path, f"^{name}-shop-.*") == [0, 1, 2, 3]
+
+
 def test_the_group_is_told_the_offsets_and_they_are_never_read(kafka: Any, tmp_path: Path) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
