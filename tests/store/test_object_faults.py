@@ -1,13 +1,16 @@
 """An object store that refuses, or does not answer: calls raise, nothing is lost, and others are not kept waiting."""
 
 import logging
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -242,6 +245,52 @@ def test_retention_that_cannot_remove_objects_lets_commits_land(
         assert store.objects.sizes() == {}
     assert read(path)[-1] == 39
     assert check_store(path).damage == []
+
+
+class Portal(BaseHTTPRequestHandler):
+    """Answers each request with a page, as what stands in the way to an object store does."""
+
+    protocol_version, page = "HTTP/1.1", b"<html>Please sign in</html>"
+
+    def answer(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.page)))
+        self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(self.page)
+
+    do_GET = do_PUT = do_HEAD = do_POST = answer
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def portal(monkeypatch: pytest.MonkeyPatch, gate: Gate) -> Iterator[Callable[[], None]]:
+    """A function after which the portal is where the object store was."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Portal) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield lambda: monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+
+
+def test_what_something_else_than_an_object_store_takes_is_not_written(path: str, portal: Callable[[], None]) -> None:
+    """Neither the objects of a new stream, nor those of a task of Spark, which does not read the owner's mark."""
+    with open_store(path) as store:
+        objects = store.objects
+    message = pa.record_batch([pa.array(["x"] * 10_000)], names=["text"])
+    objects.write(message.schema, message.serialize())
+    portal()
+    for call in (
+        lambda: rt.createStream(f"{path} anew", SCHEMA, location=objects.location),
+        lambda: objects.write(message.schema, message.serialize()),
+    ):
+        with pytest.raises(rt.StoreUnavailableError, match=rf"{len(Portal.page)} bytes there instead of"):
+            call()
+    with pytest.raises(rt.StreamNotFoundError):
+        rt.describeStream(f"{path} anew")
 
 
 MANY, FAILS_AT = 600, 400

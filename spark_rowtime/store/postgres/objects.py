@@ -6,7 +6,7 @@ Needs no database, so that Spark's tasks write and read objects themselves.
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -39,6 +39,8 @@ LOG = logging.getLogger(__name__)
 _AGAIN = "Call again once the location can be used."
 _COMMITTED_NOTHING = "Nothing of this call was committed; call again once the location can be used."
 _LEFT = "The next `rowtime gc` of a stream in the database removes them."
+_SEEN: set[tuple[int, str, str]] = set()
+"""The processes, servers and locations of which an object was seen after it was written."""
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """The end of an Arrow IPC stream."""
 
@@ -165,7 +167,7 @@ class Objects:
             train=train,
         )
 
-    def _write(self, name: str, parts: Iterable[pa.Buffer | bytes]) -> None:
+    def _write(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
         with self._reached(name, _AGAIN if name == OWNER_OBJECT else _COMMITTED_NOTHING) as (system, folder):
             try:
                 if isinstance(system, fs.LocalFileSystem):
@@ -174,10 +176,27 @@ class Objects:
                 with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
                     for part in parts:
                         file.write(part)
+                self._require_there(system, folder, name, sum(memoryview(part).nbytes for part in parts))
             except FileNotFoundError:
                 if name == SCHEMA_OBJECT:
                     raise
                 raise self._no_folder(name) from None
+
+    def _require_there(self, system: fs.FileSystem, folder: str, name: str, size: int) -> None:
+        """Raises StoreUnavailableError if the first object that this process writes in the location is not there.
+
+        What stands between a client and an object store, such as a portal, may answer each request with a page.
+        """
+        place = (os.getpid(), endpoint(), self.location)
+        if place not in _SEEN and (found := system.get_file_info(f"{folder}/{self.stream}/{name}").size) != size:
+            raise StoreUnavailableError(
+                f"{self.url(name)} was written, but has {found or 0} bytes there instead of {size}: something else "
+                "than the object store answers. Nothing of this call was committed. Check AWS_ENDPOINT_URL, and the "
+                "network of this machine, and call again.",
+                path=self.path,
+                object=self.url(name),
+            )
+        _SEEN.add(place)
 
     @staticmethod
     def _whole(file: pa.NativeFile, place: InObject) -> pa.Buffer:
