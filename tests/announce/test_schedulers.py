@@ -1,5 +1,6 @@
 """The requests to Airflow and Dagster, against servers that accept what their documented APIs accept, and no more."""
 
+import json
 import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -66,8 +67,6 @@ class Airflow:
 
     @staticmethod
     def _say(status: int, content: dict[str, Any]) -> Say:
-        import json
-
         return Say(status, json.dumps(content).encode())
 
 
@@ -184,13 +183,35 @@ def test_airflows_key_has_no_offset_so_two_local_hours_of_that_key_are_one_event
 
 
 class Dagster:
-    """Dagster's endpoint for materializations: the content type must be exactly that of JSON."""
+    """Dagster's endpoint for materializations: the content type must be exactly that of JSON. It takes any asset.
 
-    def __init__(self) -> None:
+    Which assets there are, with the keys of their partitions, its GraphQL endpoint says, in the form of Dagster 1.13.
+    ``graphql`` is an answer in its place.
+    """
+
+    def __init__(self, graphql: Say | None = None) -> None:
         self.reports: list[tuple[str, str]] = []
+        self.graphql = graphql
+        keys = ["2026-01-05-00:00", "2026-01-05-01:00"]
+        self.assets = {"sales/orders": keys, "orders": keys, "a": keys, "daily": ["2026-01-05"], "whole": []}
+
+    def _node(self, asked: Asked) -> Say:
+        if self.graphql is not None:
+            return self.graphql
+        query, path = asked.json["query"], asked.json["variables"]["path"]
+        assert re.search(r"assetNodeOrError\(\s*assetKey:\s*{\s*path:\s*\$path\s*}\s*\)", query)
+        assert re.search(r"partitionKeysByDimension\(\s*startIdx:\s*0,\s*endIdx:\s*1\s*\)", query)
+        found = self.assets.get("/".join(path))
+        if found is None:
+            return Say(200, b'{"data": {"assetNodeOrError": {"__typename": "AssetNotFoundError"}}}')
+        dimensions = [{"partitionKeys": found[:1]}] if found else []
+        node = {"__typename": "AssetNode", "partitionKeysByDimension": dimensions}
+        return Say(200, json.dumps({"data": {"assetNodeOrError": node}}).encode())
 
     def __call__(self, asked: Asked) -> Say:
         prefix = "/report_asset_materialization/"
+        if (asked.method, asked.path) == ("POST", "/graphql"):
+            return self._node(asked)
         if asked.method != "POST" or not asked.path.startswith(prefix):
             return Say(404)
         if asked.headers.get("content-type") != "application/json":
@@ -227,12 +248,61 @@ def test_dagsters_second_hour_with_one_name_has_its_offset_in_the_key() -> None:
     assert found == ["2026-10-25-01:00", "2026-10-25-02:00", "2026-10-25-02:00+0100", "2026-10-25-03:00"]
 
 
+def test_an_asset_that_dagster_does_not_have_is_waited_for_and_then_named() -> None:
+    """Dagster takes a report of any asset."""
+    path, dagster = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z"), Dagster()
+
+    def comes(seconds: float) -> None:
+        if seconds == 2.0:
+            dagster.assets["new"] = ["2026-01-05-00:00"]
+
+    with serving(dagster) as server:
+        with pytest.raises(rt.AnnouncementError, match=r"not taken in 3 attempt.*no asset 'sales/none'"):
+            announce(path, f"dagster:{server.url}/", asset="sales/none")
+        assert dagster.reports == []
+        to, options = f"dagster:{server.url}", {"asset": "new"}
+        list(announcements(path, to, "1 h", None, "earliest", False, "new", options, (1.0, 2.0), comes))
+        assert [asked.path for asked in server.asked[3:]].count("/graphql") == 3, "it asks until the asset is there"
+    assert dagster.reports == [("new", "2026-01-05-09:00"), ("new", "2026-01-05-10:00")]
+
+
+@pytest.mark.parametrize(
+    ("asset", "key", "warning"),
+    [
+        ("orders", None, ""),
+        ("orders", "%Y-%m-%dT%H:%M:%S", "'2026-01-05-00:00', and '2026-01-05T09:00:00' is reported"),
+        ("daily", None, "'2026-01-05', and '2026-01-05-09:00' is reported"),
+        ("whole", None, "has no partitions, and '2026-01-05-09:00' is reported"),
+    ],
+)
+def test_partition_keys_that_dagsters_asset_cannot_have_are_warned_of_once(
+    caplog: pytest.LogCaptureFixture, asset: str, key: str | None, warning: str
+) -> None:
+    path, dagster = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z"), Dagster()
+    with serving(dagster) as server:
+        announce(path, f"dagster:{server.url}", asset=asset, key=key)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == (1 if warning else 0)
+    assert all(warning in one for one in said)
+    assert len(dagster.reports) == 2
+
+
+@pytest.mark.parametrize("answer", [Say(404), Say(400, b'{"errors": []}'), Say(200, b"[]"), Say(200, b"no JSON")])
+def test_a_dagster_that_does_not_say_which_assets_it_has_gets_the_reports(answer: Say) -> None:
+    """Such as one behind a proxy that lets reports alone through."""
+    path, dagster = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T11:00:00Z"), Dagster(answer)
+    with serving(dagster) as server:
+        announce(path, f"dagster:{server.url}", asset="unknown")
+        assert [asked.path for asked in server.asked].count("/graphql") == 1
+    assert len(dagster.reports) == 2
+
+
 def test_dagster_plus_gets_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_TOKEN", "user:abc")
     path = stream_with("2026-01-05T09:40:00Z", bound="2026-01-05T10:00:00Z")
     with serving(Dagster()) as server:
         announce(path, f"dagster:{server.url}", asset="a", headers={"Dagster-Cloud-Api-Token": "{env:DAGSTER_TOKEN}"})
-        assert server.asked[0].headers["dagster-cloud-api-token"] == "user:abc"
+        assert {asked.headers["dagster-cloud-api-token"] for asked in server.asked} == {"user:abc"}
 
 
 @pytest.mark.parametrize("kind", ["airflow", "dagster"])
