@@ -1,6 +1,7 @@
 """RowReader: a stream's rows in order, each train with the bound that follows it."""
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
+from numbers import Real
 from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
@@ -26,7 +28,8 @@ from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
-from spark_rowtime.types.timestamps import END
+from spark_rowtime.types.short_repr import short_repr
+from spark_rowtime.types.timestamps import END, SECOND_MICROS, to_required_interval
 
 
 class _Unfinished(NamedTuple):
@@ -167,18 +170,18 @@ class RowReader:
         """
         return as_bound(self._at.floor)
 
-    def read(self, timeout: float | None = None) -> Train | None:
+    def read(self, timeout: float | str | timedelta | None = None) -> Train | None:
         """Reads the next train: rows, or a bound that has moved, or both.
 
         Args:
-            timeout: How many seconds to wait for a train. None: does not wait, or, with ``follow=True``, waits without
-                a limit.
+            timeout: How long to wait for a train: a number of seconds, or an interval such as "500 ms". None: does not
+                wait, or, with ``follow=True``, waits without a limit.
 
         Returns:
             The next train; None if there is none within the time.
 
         Raises:
-            InvalidOptionError: Another thread drains this reader.
+            InvalidOptionError: Another thread drains this reader; or ``timeout`` is no length of time.
             DataLostError: Rows after this reader's position were removed from the stream.
             StoreUnavailableError: The store cannot be read just now; with a ``timeout`` also if a database does not
                 answer within the time, or within five seconds if that is more.
@@ -194,6 +197,7 @@ class RowReader:
             1
             True
         """
+        timeout = _seconds(timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._drained_by not in (None, threading.get_ident()):
             raise _is_drained()
@@ -409,6 +413,21 @@ class RowReader:
         train = Train(rows, as_bound(to.floor))
         self._at, self._begun = to, None  # last: if something raises before this line, this train is the next one again
         return train
+
+
+def _seconds(timeout: Any) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, Real) and not math.isnan(timeout):
+        return float(timeout)
+    if isinstance(timeout, str | timedelta):
+        return to_required_interval(timeout, "timeout") / SECOND_MICROS
+    raise InvalidOptionError(
+        f"timeout={short_repr(timeout)} is no length of time. Give a number of seconds, such as 0.5, an interval, such "
+        "as '500 ms', or a timedelta.",
+        option="timeout",
+        value=short_repr(timeout),
+    )
 
 
 def _is_drained() -> InvalidOptionError:

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from datetime import timedelta
 
 import pyarrow as pa
 import pytest
@@ -319,6 +320,18 @@ def test_a_reader_that_follows_does_not_end(path):
     sender.start()
     assert clock_times(next(trains).rows) == ["10:01"]
     sender.join()
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, "0 s", timedelta(0)])
+def test_a_timeout_is_a_number_of_seconds_or_an_interval(path, timeout):
+    assert rt.openReader(path, follow=True).read(timeout=timeout) is None
+
+
+@pytest.mark.parametrize("timeout", ["1", "-1 s", "soon", float("nan"), [1], 1j])
+def test_a_timeout_of_another_form_is_refused_by_its_name(path, timeout):
+    with pytest.raises(rt.InvalidOptionError, match=r"^timeout") as caught:
+        rt.openReader(path).read(timeout=timeout)
+    assert caught.value.values["option"] == "timeout"
 
 
 @pytest.mark.parametrize(("timeout", "least", "most"), [(None, 100, 100), (1000, 100, 100), (90, 30, 90)])
