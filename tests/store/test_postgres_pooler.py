@@ -9,11 +9,16 @@ import pytest
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.postgres import connection
+from spark_rowtime.store.postgres.address import address
+from spark_rowtime.store.postgres.connection import Connection
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.standstill import Standstill
-from tests.store.streams import SCHEMA
+from tests.store.streams import SCHEMA, SECOND, Writer, read
 
+MINUTE = 60 * SECOND
+PREPARES = 30
+"""So many commits until all that they send is prepared, whatever the sizes of the numbers in it."""
 TEST_SECONDS = 60.0
 """How long a call may take that gives up at once, on a machine under load."""
 
@@ -54,3 +59,54 @@ def _end_session(store: Any) -> None:
         store._connection.call(
             lambda made: made.execute("SELECT pg_terminate_backend(pg_backend_pid())"), repeats=False
         )
+
+
+@pytest.mark.parametrize("of", ["reads", "commits"])
+def test_no_two_connections_have_statements_of_one_name(postgres: PostgresServer, of: str) -> None:
+    """Or a pooler that mixes sessions would have one client run what another one has prepared."""
+    path, names = postgres.url(f"named/{of}"), list[str]()
+    create_store(path, SCHEMA, StreamSettings(maxLag=MINUTE) if of == "commits" else StreamSettings())
+    for producer in ("a", "b"):
+        with open_store(path) as store:
+            writer = Writer(store, producer)
+            for second in range(1, PREPARES):
+                writer.send([second])
+                store.head()
+            names += [name for (name,) in store._connection.rows(("SELECT name FROM pg_prepared_statements", ()))[0]]
+    assert len(names) >= 4
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("one_trip", [True, False], ids=["one trip", "a transaction"])
+def test_a_session_without_the_statements_of_its_client_names_the_pooler(
+    postgres: PostgresServer, one_trip: bool
+) -> None:
+    """Each transaction of this client has another session of the server."""
+    path = postgres.url(f"mixed/{one_trip}")
+    create_store(path, SCHEMA, StreamSettings(maxLag=None if one_trip else MINUTE))
+    with open_store(path) as store:
+        writer = Writer(store, "a")
+        for second in range(1, PREPARES):
+            writer.send([second])
+        store._connection._connected().pgconn.exec_(b"DEALLOCATE ALL")
+        commit = writer.commit([PREPARES])
+        with pytest.raises(StoreUnavailableError, match=r"lost its session: .*does not exist.*pool_mode = session"):
+            store.commit(commit)
+        store.commit(commit)
+        assert read(store) == [*range(1, PREPARES + 1)]
+
+
+def test_a_check_whose_lock_is_another_sessions_says_so(postgres: PostgresServer) -> None:
+    """It found trains that retention had removed meanwhile, and told them as damage."""
+    path = postgres.url("mixed/check")
+    create_store(path, SCHEMA, StreamSettings())
+    with open_store(path) as store, pytest.raises(StoreUnavailableError, match=r"lost its session: .*pool_mode"):
+        store.kept_call(lambda made: made.execute("SELECT pg_advisory_unlock_all()"))
+
+
+@pytest.mark.parametrize("raised", ["duplicate_prepared_statement", "protocol_violation"])
+def test_what_a_pooler_that_mixes_sessions_causes_names_it(postgres: PostgresServer, raised: str) -> None:
+    """A statement of that name is there already, or has other parameters."""
+    made = Connection(address(postgres.url("mixed/raised")))
+    with closing(made), pytest.raises(StoreUnavailableError, match=r"lost its session: .*pool_mode"):
+        made.one(f"DO $$ BEGIN RAISE {raised}; END $$")

@@ -135,7 +135,7 @@ def test_a_pooler_that_mixes_sessions_is_named(postgres: PostgresServer, databas
     with rt.openSink(path, producer="pooled", linger="1 hour") as sink:
         send(sink, ("10:00", 1))
         sink._store._connection.call(lambda connection: connection.execute("SET search_path = public"))
-        with pytest.raises(rt.StoreUnavailableError, match=r"lost its settings: .*set pool_mode = session"):
+        with pytest.raises(rt.StoreUnavailableError, match=r"lost its session: .*set pool_mode = session"):
             send(sink, ("10:01", 2))
         sink.flush()
     assert rt.describeStream(path).rows == 2

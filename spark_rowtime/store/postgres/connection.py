@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -66,6 +67,8 @@ _CANCELLED = errors.SerializationFailure
 """A standby cancels a read that keeps it from replaying. Nothing here is serializable but reads."""
 _NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
 """Errors of a text that no repetition stores."""
+_OTHER_SESSION = (errors.InvalidSchemaName, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
+"""Errors of a session without the settings and statements of this client, or with another one's."""
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
@@ -238,6 +241,7 @@ class Connection:
         connection = _Quiet.connect(string, autocommit=True)
         # A pooler without a free session accepts the login, and keeps the first statement waiting.
         connection.given_up_at = self._given_up_at or time.monotonic() + WAIT_SECONDS
+        connection._prepared._prepared_idx = secrets.randbits(63)  # noqa: SLF001  (see ``message._prepared``)
         try:
             connection.execute(SETTINGS)
         except BaseException:
@@ -311,9 +315,9 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             "2,600 bytes, and only characters that the encoding of the database has. Create it with the encoding UTF8.",
             path=path,
         )
-    if isinstance(error, errors.InvalidSchemaName):
+    if _has_other_session(error):
         return StoreUnavailableError(
-            f"The connection of {path} has lost its settings: {what}. Nothing of this call has landed. A connection "
+            f"The connection of {path} has lost its session: {what}. Nothing of this call has landed. A connection "
             "pooler that gives the sessions of the server to several clients by turns does that: set pool_mode = "
             "session, or name the server itself in the path.",
             path=path,
@@ -326,6 +330,13 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
             lacks="lock",
         )
     return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
+
+
+def _has_other_session(error: psycopg.Error) -> bool:
+    """Whether the session is not the one that this client has prepared. Poolers also end connections by a violation."""
+    if isinstance(error, errors.ProtocolViolation):
+        return error.diag.severity_nonlocalized == "ERROR"
+    return isinstance(error, _OTHER_SESSION)
 
 
 _REFUSED = {

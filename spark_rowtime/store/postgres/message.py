@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import psycopg
@@ -11,7 +12,6 @@ from spark_rowtime.store.postgres.connection import PREPARED, Statement, rows_of
 
 _PLANNED = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 """How statements begin that the server plans, and so can prepare."""
-_NUMBERS = count(1)
 
 
 def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
@@ -38,8 +38,11 @@ def run_at_once(connection: psycopg.Connection[Any], statements: Sequence[Statem
 
 
 def _prepared(cursor: psycopg.Cursor[Any], statements: Iterable[str]) -> dict[str, str]:
-    """Prepares the statements, and returns their names. Those of a message that fails are not used again."""
-    names = {sql: f"rowtime_{next(_NUMBERS)}" for sql in statements}
+    """Prepares the statements, and returns their names. Those of a message that fails are not used again.
+
+    No other client has a statement of such a name, with which a pooler that mixes sessions would answer.
+    """
+    names = {sql: f"rowtime_{token_hex(8)}" for sql in statements}
     if names:
         cursor.execute("; ".join(f"PREPARE {name} AS {_numbered(sql)}" for sql, name in names.items()))
     return names

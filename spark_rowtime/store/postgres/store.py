@@ -594,8 +594,11 @@ def at_once(connection: psycopg.Connection[Any]) -> Iterator[None]:
 def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
     """Keeps everything of the stream from being removed; see ``stream_locks.reading_all``."""
     connection.execute("SELECT pg_advisory_lock_shared(%s)", (reading_all(stream),))
+    held: tuple[Any, ...] | None = (True,)
     try:
         yield
     finally:
         with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
-            connection.execute("SELECT pg_advisory_unlock_shared(%s)", (reading_all(stream),))
+            held = connection.execute("SELECT pg_advisory_unlock_shared(%s)", (reading_all(stream),)).fetchone()
+    if held != (True,):
+        raise psycopg.errors.InvalidSchemaName("the lock that keeps rows from being removed is another session's")
