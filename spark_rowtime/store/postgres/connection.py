@@ -1,7 +1,7 @@
 """Connection: the connection to a database, which is made again if it is lost. One thread at a time uses it."""
 
+import logging
 import os
-import re
 import secrets
 import threading
 import time
@@ -14,15 +14,11 @@ import psycopg
 from psycopg import errors
 from psycopg.abc import PQGen
 
-from spark_rowtime.errors import (
-    DataLostError,
-    InvalidOptionError,
-    RowtimeError,
-    StoreUnavailableError,
-)
+from spark_rowtime.errors import DataLostError, RowtimeError
 from spark_rowtime.store.admission import closed, elsewhere, interrupted
 from spark_rowtime.store.forks import close_in_children, no_fork
 from spark_rowtime.store.postgres.address import Address
+from spark_rowtime.store.postgres.database_error import database_error
 
 WAIT_SECONDS = 10
 """How long a connection may take to be made, and a transaction to get a lock."""
@@ -65,10 +61,6 @@ _HARMLESS = (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction, errors
 """Errors after which the connection is as good as before."""
 _CANCELLED = errors.SerializationFailure
 """A standby cancels a read that keeps it from replaying. Nothing here is serializable but reads."""
-_NO_SUCH_TEXT = (errors.ProgramLimitExceeded, errors.UntranslatableCharacter)
-"""Errors of a text that no repetition stores."""
-_OTHER_SESSION = (errors.InvalidSchemaName, errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement)
-"""Errors of a session without the settings and statements of this client, or with another one's."""
 _ATTEMPTS = 2
 _Result = TypeVar("_Result")
 Statement = tuple[str, Sequence[Any]]
@@ -93,6 +85,15 @@ class _Quiet(psycopg.Connection[Any]):
     def wait(self, gen: PQGen[Any], *how: Any, **more: Any) -> Any:
         """See psycopg. It raises OperationalError if the call is given up."""
         return super().wait(gen if self.given_up_at is None else _answered(gen, self.given_up_at), *how, **more)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether psycopg logs something that no call raises. The end of a pipeline fails once the connection is lost."""
+    about = record.args[0] if isinstance(record.args, tuple) and record.args else None
+    return not (isinstance(about, psycopg.Pipeline) and isinstance(about._conn, _Quiet))  # noqa: SLF001
+
+
+logging.getLogger("psycopg").addFilter(_is_news)
 
 
 def _answered(gen: PQGen[Any], given_up_at: float) -> PQGen[Any]:
@@ -292,84 +293,6 @@ def rows_of(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
     return cursor.fetchall() if cursor.description else []
 
 
-def database_error(error: psycopg.Error, path: str) -> RowtimeError:
-    """Translates an error of psycopg about the stream at ``path`` into a RowtimeError."""
-    what = _text(error)
-    if isinstance(error, errors.InsufficientPrivilege):
-        return StoreUnavailableError(
-            f"The user of {path} lacks a privilege: {what}. Nothing of this call has landed. Grant it: the guide on "
-            "PostgreSQL lists what readers, writers and owners need.",
-            path=path,
-            lacks="privilege",
-        )
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        return StoreUnavailableError(
-            f"The connection of {path} may only read: {what}. Nothing of this call has landed. The server is a "
-            "standby, or default_transaction_read_only is set. Name the server that writes, or unset it.",
-            path=path,
-            lacks="privilege",
-        )
-    if isinstance(error, _NO_SUCH_TEXT):
-        return InvalidOptionError(
-            f"The database of {path} cannot store this: {what}. Names of streams, producers and readers may have up to "
-            "2,600 bytes, and only characters that the encoding of the database has. Create it with the encoding UTF8.",
-            path=path,
-        )
-    if _has_other_session(error):
-        return StoreUnavailableError(
-            f"The connection of {path} has lost its session: {what}. Nothing of this call has landed. A connection "
-            "pooler that gives the sessions of the server to several clients by turns does that: set pool_mode = "
-            "session, or name the server itself in the path.",
-            path=path,
-        )
-    if isinstance(error, errors.LockNotAvailable):
-        return StoreUnavailableError(
-            f"Another client keeps the stream at {path} locked ({what}). Nothing of this call was committed. Try "
-            "again, and look in pg_stat_activity for a session that hangs.",
-            path=path,
-            lacks="lock",
-        )
-    return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
-
-
-def _has_other_session(error: psycopg.Error) -> bool:
-    """Whether the session is not the one that this client has prepared. Poolers also end connections by a violation."""
-    if isinstance(error, errors.ProtocolViolation):
-        return error.diag.severity_nonlocalized == "ERROR"
-    return isinstance(error, _OTHER_SESSION)
-
-
-_REFUSED = {
-    "password authentication failed|no password supplied|no pg_hba.conf entry|Peer authentication failed": (
-        "Check the user, and the password in PGPASSWORD or ~/.pgpass."
-    ),
-    "permission denied for database": "Grant the user CONNECT on the database.",
-    "does not support SSL|SSL error|certificate": "Check sslmode in the path or PGSSLMODE, and the server's ssl.",
-}
-"""What to do about a connection that a server refuses, whenever it is asked, by what its error says."""
-
-
-def _advice(what: str) -> str:
-    """What to do. A connection that fails may be one to another place than is meant."""
-    form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
-    if re.search('database "[^"]*" does not exist', what):
-        return f"Check the database {form}: psql -l lists those of a server, and createdb makes one."
-    if "authentication method requirement" in what:
-        return (
-            "A password is used with SCRAM alone, so that no server learns it. Store the user's password with "
-            "password_encryption = 'scram-sha-256', or, if you trust the server and the network, say require_auth=md5 "
-            "or require_auth=password in the path, or PGREQUIREAUTH in the environment."
-        )
-    for said, advice in _REFUSED.items():
-        if re.search(said, what):
-            return f"{advice} The user is that {form}; without one, that of the operating system."
-    where = f"If the server runs, check host and port {form}. " if "Connection refused" in what else ""
-    return (
-        f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
-        "land twice."
-    )
-
-
 def gone(path: str) -> DataLostError:
     """Returns the error for a stream that was deleted or renamed while it was open."""
     return DataLostError(
@@ -377,8 +300,3 @@ def gone(path: str) -> DataLostError:
         "before would be lost; open it again.",
         path=path,
     )
-
-
-def _text(error: psycopg.Error) -> str:
-    """The first line of the server's or the client library's message."""
-    return (error.diag.message_primary or str(error).partition("\n")[0] or type(error).__name__).strip()

@@ -601,4 +601,4 @@ def _kept(connection: psycopg.Connection[Any], stream: int) -> Iterator[None]:
         with suppress(psycopg.Error):  # of a connection that is lost, which holds no lock
             held = connection.execute("SELECT pg_advisory_unlock_shared(%s)", (reading_all(stream),)).fetchone()
     if held != (True,):
-        raise psycopg.errors.InvalidSchemaName("the lock that keeps rows from being removed is another session's")
+        raise psycopg.errors.InvalidSqlStatementName("the lock that keeps rows from being removed is another session's")
