@@ -25,8 +25,8 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
     (
         errors.ReadOnlySqlTransaction,
         (
-            "The connection of {path} may only read: {what}. Nothing of this call has landed. The server is a standby, or "
-            "default_transaction_read_only is set. Name the server that writes, or unset it."
+            "The connection of {path} may only read: {what}. Nothing of this call has landed. The server is a "
+            "standby, or default_transaction_read_only is set. Name the server that writes, or unset it."
         ),
         {"lacks": "privilege"},
     ),
@@ -34,16 +34,16 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
         _OTHER_TABLES,
         (
             "The tables of {path} are not those that this process needs: {what}. Nothing of this call has landed. If "
-            "another version of spark-rowtime has changed them, start this process again with that version. If somebody "
-            "has renamed or dropped the schema rowtime or a part of it, put that back, or restore a backup."
+            "another version of spark-rowtime has changed them, start this process again with that version. If "
+            "somebody has renamed or dropped the schema rowtime or a part of it, put that back, or restore a backup."
         ),
         {},
     ),
     (
         errors.QueryCanceled,
         (
-            "The server of {path} has cancelled this call: {what}. Let statement_timeout of the user and of the database "
-            "be longer than the 10 seconds that a call may wait for a lock, and than large reads take, or 0. Then call "
+            "The server of {path} has cancelled this call: {what}. Let statement_timeout of the user and of the "
+            "database be longer than the 10 seconds that a call may wait for a lock, and than large reads take, or 0. Then call "
             "again: a commit that has landed in spite of this error does not land twice."
         ),
         {},
@@ -51,8 +51,8 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
     (
         errors.LockNotAvailable,
         (
-            "Another client keeps the stream at {path} locked ({what}). Nothing of this call was committed. Try again, and "
-            "look in pg_stat_activity for a session that hangs."
+            "Another client keeps the stream at {path} locked ({what}). Nothing of this call was committed. Try again, "
+            "and look in pg_stat_activity for a session that hangs."
         ),
         {"lacks": "lock"},
     ),
