@@ -170,6 +170,9 @@ class Consumption:
         """Lets partitions to whose end this host has read promise a time."""
         paused = () if self._alignment is None else self._alignment.paused
         self._quiet.look(list(self._feeds.values()), self._guarded, paused)
+        for part, feed in list(self._feeds.items()):
+            if feed.shorter:
+                self._out_of_range(part, feed)
 
     def _keep_up(self, now: float) -> None:
         """Does what is due by now, whether or not messages came."""
@@ -385,7 +388,7 @@ class Consumption:
         elif error.code() in (codes.OFFSET_OUT_OF_RANGE, codes._AUTO_OFFSET_RESET):  # noqa: SLF001
             self._guarded(part, methodcaller("flush"))  # nobody can read again what came before
             if feed is not None and part in self._feeds:
-                self._out_of_range(part, feed, error)
+                self._out_of_range(part, feed, error.str())
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
             self._require_same(part.topic, self._topics.find(part.topic))
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
@@ -393,10 +396,16 @@ class Consumption:
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 
-    def _out_of_range(self, part: Part, feed: PartitionReader, error: Any) -> None:
-        """The broker does not have what the feed has read, or has other messages there, or the topic is another one."""
+    def _out_of_range(self, part: Part, feed: PartitionReader, text: str = "") -> None:
+        """The broker does not have what the feed has read, or has others there, or the topic is another one.
+
+        ``text``: what the client says.
+        """
         self._require_same(part.topic, self._topics.find(part.topic))
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
+        if feed.shorter and end >= feed.next:  # an old leader's answer
+            feed.shorter = False
+            return
         if part in self._unchecked and feed.last is not None:
             if feed.last.end > end:  # it was truncated: the client tells where, once it reads the partition
                 self._read_on(feed, end)
@@ -405,7 +414,7 @@ class Consumption:
                 feed.go_on_at(feed.next)
                 self._read_on(feed)
                 return
-        lost = LostMessages(part, feed.next, start, end, error.str())
+        lost = LostMessages(part, feed.next, start, end, text)
         if not self._skips_lost:
             raise lost.error
         LOG.warning("%s. The stream goes on at offset %s.", lost, lost.on_at)

@@ -39,6 +39,8 @@ class PartitionReader:
         """The end of the partition as the client last knew it, messages of open transactions included."""
         self.idle = False
         """Whether the stream does not wait for the partition, because nothing comes."""
+        self.shorter = False
+        """Whether the brokers have named an end below ``next``."""
         self._promised = False
         """Whether there is a bound that is not committed."""
         self._told: set[str] = set()
@@ -142,7 +144,7 @@ class PartitionReader:
 
     def go_on_at(self, offset: int) -> None:
         """Leaves out what lies before the offset, or takes the messages from there on again, since those are others."""
-        self.next, self.end, self.last = offset, None, None
+        self.next, self.end, self.last, self.shorter = offset, None, None, False
 
     def _send_bound(self, bound: RowtimeBound, **cut: Any) -> None:
         self.sink.sendRowtimeBound(bound, **cut)

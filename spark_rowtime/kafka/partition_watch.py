@@ -125,6 +125,8 @@ class UnreadPartition(PartitionWatch):
         """Does nothing: a message that has come before the client was told to pause says nothing of its time."""
 
     def reaches(self, end: int) -> bool:
-        """Goes to ``end``, since nothing has to be read before it."""
-        self.next, self.last, self.looked = max(self.next, end), None, True
-        return True
+        """Goes to ``end``, since nothing has to be read before it, unless the partition has become shorter."""
+        self.shorter = end < self.next
+        if not self.shorter:
+            self.next, self.last, self.looked = end, None, True
+        return not self.shorter

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.kafka import KafkaWatch
+from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.watch import create_watched
 from tests.kafka.feeds import message, numbers, read
 from tests.kafka.topics import ended
 
@@ -76,6 +79,31 @@ def test_the_last_message_may_be_gone_where_markers_follow(kafka: Any, tmp_path:
         future.result(240)
     kafka.send(topic, [message(1)])
     assert read(kafka, tmp_path / "s", topic) == [0, 1]
+
+
+@pytest.mark.night
+def test_a_watch_that_reads_no_messages_sees_that_a_partition_has_become_shorter(
+    kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, path = truncated(kafka, tmp_path, 2), str(tmp_path / "w")
+    create_watched(path)
+    with rt.openSink(path, producer=f"{topic}-0", lease=None, rowsImplyBounds=False) as sink:
+        state = kafka.describe(topic)[topic].result(240)
+        sink.flush(checkpoint=Checkpoint(str(state.topic_id), 10, watched=True).text())
+        sink.abandon()
+
+    def follow(lost: str) -> None:
+        given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "append-time", "delay": "1 s", "lost": lost}
+        rt.runAdapter(KafkaWatch, path, arguments={**given, "untilEnd": True}, producer="watch", restarts=0)
+
+    with pytest.raises(rt.RowtimeError, match="it ends at offset 7 now, so offsets before 10 were truncated") as failed:
+        follow("fail")
+    assert isinstance(failed.value.__cause__, rt.DataLostError)
+    with caplog.at_level(logging.WARNING, logger="spark_rowtime.kafka"):
+        follow("skip")
+    assert "The stream goes on at offset 7." in caplog.text
+    (info,) = rt.describeStream(path).producers
+    assert Checkpoint.read(str(info.checkpoint), info.name).offset == 7
 
 
 def abort(kafka: Any, topic: str) -> None:

@@ -302,6 +302,36 @@ def test_partitions_that_are_not_read_are_not_checked_either(broker: Broker, pat
     assert checkpoint(path) == 3
 
 
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_partition_that_is_not_read_and_has_become_shorter_has_lost_messages(
+    broker: Broker, path: str, skips: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If the brokers say so again: an answer may have been that of a leader that was deposed."""
+    unread = UnreadPartition(P0, lambda: sink(path, P0), lambda _: None, 1.0, lambda: None)
+    ends, topics = [3, 9, 2, 3], {"orders": TopicState("orders", "abc", 2)}
+    quiet: Any = SimpleNamespace(look=lambda feeds, *_: [f.reaches(ends.pop(0)) for f in feeds if ends], promises=True)
+    loop = Consumption({}, broker, topics, lambda _: unread, quiet, skips_lost=skips, until_end=False, reads=False)
+    broker.subscribe([], on_assign=loop._assign, on_revoke=loop._revoke, on_lost=loop._lose)
+    broker.assign(P0)
+    broker.log[P0] = ["x"] * 9
+    for _ in range(2):
+        loop._step()
+    broker.steps = [list] * 3
+    loop._step()
+    assert (unread.next, unread.shorter, caplog.messages) == (9, False, [])
+    broker.log[P0] = ["x"] * 3
+    if skips:
+        loop._step()
+        assert (unread.next, unread.shorter) == (3, False)
+        assert "The stream goes on at offset 3." in caplog.text
+    else:
+        with pytest.raises(rt.DataLostError, match="it ends at offset 3 now"):
+            loop._step()
+        broker.id = "new"
+        with pytest.raises(rt.KafkaTopicError):
+            loop._step()
+
+
 @pytest.mark.parametrize("code", consumption._PASSING)
 def test_errors_that_pass_end_nothing(host: Host, now: list[float], code: str) -> None:
     host.step(failed(P0, code))
