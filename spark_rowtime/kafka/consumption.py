@@ -96,8 +96,9 @@ class Consumption:
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
-        group, poll_millis = options.get("group.id", ""), options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)
-        self._group_wait = GroupWait(topics.servers, group, time.monotonic(), float(poll_millis) / 1000)
+        self._group = options.get("group.id", "")
+        poll_seconds = float(options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)) / 1000
+        self._group_wait = GroupWait(topics.servers, self._group, time.monotonic(), poll_seconds)
         self._down: tuple[float, float] | None = None
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._errors = ConnectionErrors()
@@ -393,6 +394,9 @@ class Consumption:
             self._require_same(part.topic, self._topics.find(part.topic))
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
             LOG.debug("Reading %s: %s", part.producer, error)
+        elif not part.topic:
+            what, advice = f"The consumer group {self._group!r}", " The client needs the right Read on this group."
+            raise unavailable(self._topics.servers, error, what, advice=advice)
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 

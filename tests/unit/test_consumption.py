@@ -349,6 +349,12 @@ def test_another_error_ends_the_run(host: Host) -> None:
         host.step(failed(P0, "OTHER"))
 
 
+def test_an_error_of_the_group_names_it(host: Host) -> None:
+    no_part: Any = SimpleNamespace(topic=None, number=0)
+    with pytest.raises(rt.KafkaUnavailableError, match=r"group 'rowtime-orders' failed .* right Read on this group\."):
+        host.step(failed(no_part, "OTHER"))
+
+
 @pytest.mark.parametrize("told", [error("_AUTHENTICATION"), error("_SSL"), error("OTHER", fatal=True)])
 def test_an_error_of_the_connection_that_does_not_pass(host: Host, told: Any) -> None:
     host.loop._client_failed(told)
