@@ -14,7 +14,7 @@ from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer, required_programs
 from tests.replica import Replica
 from tests.sparksession import wait_for
-from tests.store.streams import SCHEMA, Writer, place
+from tests.store.streams import EMPTY, SCHEMA, Writer, place
 
 
 @pytest.fixture
@@ -53,6 +53,25 @@ def test_a_standby_that_lags_is_no_older_copy(standby: Replica) -> None:
         standby.promote()
         with pytest.raises(DataLostError, match="older copy"):
             require_there(place(seq + 1), read.head(), read.path)
+
+
+def test_no_row_is_skipped_where_a_call_moves_to_a_standby_that_lags(standby: Replica) -> None:
+    """Between the look at the log's end and the read of its trains. The path asks for no server that writes."""
+    primary, path = standby.primary, standby.url_of_both("s").partition("?")[0]
+    with open_store(path) as store, open_store(standby.url("s")) as behind:
+        writer = Writer(store, "a")
+        writer.send([1])
+        wait_for(lambda: behind.head() == store.head(), "the standby to replay the first row")
+        standby.execute("SELECT pg_wal_replay_pause()")
+        wait_for(lambda: standby.execute("SELECT pg_get_wal_replay_pause_state()") == [("paused",)], "a pause")
+        seq = writer.send([2]).seq
+        assert store.head().seq == seq
+        (piece,) = store.slices(place(seq - 1), place(seq))
+        primary.kill()
+        for call in (lambda: store.slices(EMPTY, place(seq)), lambda: store.read(piece)):
+            with pytest.raises(StoreUnavailableError, match="standby that has not replayed"):
+                call()
+        assert len(store.slices(EMPTY, place(seq - 1))) == 1
 
 
 def test_a_read_that_the_replay_of_a_standby_cancels_is_repeated(postgres: PostgresServer) -> None:

@@ -60,6 +60,7 @@ from spark_rowtime.store.retention import (
     never_registered,
     not_replayed,
     require_kept,
+    require_there,
 )
 from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
 from spark_rowtime.store.snapshot import READS_STREAM, Collected, Snapshot, Summary
@@ -127,6 +128,8 @@ class PostgresStore(LedgerStore):
         objects = None if self.objects is None else self._object_removal
         self._collector = Collector(self, stream.id, self._access(connection), self._apart, objects)
         self._sharers, self._owns = Sharers(), self.objects is None
+        self._seen = 0
+        """The largest seq at which a server has said that the log ends."""
         self._unsettled: dict[str, Commit] = {}
         """The last commit of each producer, if its outcome is not known."""
 
@@ -378,6 +381,7 @@ class PostgresStore(LedgerStore):
         if row is None:
             raise gone(self.path)
         *end, replays = row
+        self._seen = max(self._seen, end[0])
         return Replayed(*end) if replays else Head(*end)
 
     def at(self, seq: int) -> Head:
@@ -401,8 +405,12 @@ class PostgresStore(LedgerStore):
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         queries = trains.slices_between(self.number, after, upto)
         *found, ends = self._connection.rows(*queries, (log_state.SELECT, (self.number, self.name)))
+        head, _ = self._loaded(ends)
+        if head.seq < (end := min(upto.seq, self._seen)):  # this server is another one than that which was seen
+            require_there(Position(end, None, None), self.head(), self.path)
+            return self.slices(after, upto)
         # Read last: if nothing is lost now, the slices found are complete.
-        require_kept(after, self._loaded(ends)[0].beginning, self.path)
+        require_kept(after, head.beginning, self.path)
         pieces = [trains.as_slice(row) for rows in found for row in rows]
         self._prefetch.expect(pieces)
         return pieces
@@ -423,6 +431,7 @@ class PostgresStore(LedgerStore):
             return ready
         found = self.carry(self._prefetch.next(piece))
         if not found or found[0].seq != piece.seq:
+            require_there(Position(piece.seq, None, None), self.head(), self.path)
             raise lost_error(f"train {piece.seq} of {piece.producer!r}", self.horizon(), self.path)
         self._prefetch.keep(found[1:])
         return found[0]
