@@ -25,9 +25,9 @@ PORT = 8710
 def serve(paths: tuple[str, ...], port: int, host: str, names: tuple[str, ...]) -> None:
     """Show streams on a web page, live: who holds the clock, what is late, which hours are complete.
 
-    Each PATH is a stream, a folder of streams, or a table: delta:PATH, iceberg:CATALOG.NAMESPACE.TABLE. /api has the
-    state as JSON, /metrics has it for Prometheus. Nothing can be changed there. Ctrl-C ends it. Needs the pip extra
-    serve.
+    Each PATH is a stream, a folder or a database of streams, or a table: delta:PATH,
+    iceberg:CATALOG.NAMESPACE.TABLE. /api has the state as JSON, /metrics has it for Prometheus. Nothing can be changed
+    there. Ctrl-C ends it. Needs the pip extra serve.
     """
     for module in _NEEDED:
         import_extra(module, "serve", "rowtime serve")
