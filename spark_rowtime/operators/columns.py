@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.operators.chunks import CHUNK
+from spark_rowtime.spark.with_bounds import UNMARKED
 from spark_rowtime.types.arguments import to_count
 from spark_rowtime.types.extras import import_extra
 from spark_rowtime.types.short_repr import short_repr
@@ -161,6 +162,12 @@ def check_streaming(df: DataFrame, rowtime: str, buckets: int) -> None:
     """Raises an error if the session or the DataFrame cannot have a state function by ``rowtime``."""
     to_count(buckets, "buckets", 1)
     import_extra("google.protobuf", "operators", "Spark's transformWithState")
+    if df.schema[rowtime].metadata == UNMARKED:
+        raise InvalidOptionError(
+            "This operator needs Spark's extension (spark_rowtime.configure): withBounds closes windows alone. Where "
+            "no jar can be installed, group by the window, or compute this in another session.",
+            column=rowtime,
+        )
     if WATERMARK not in df.schema[rowtime].metadata:
         raise InvalidOptionError(
             f"{rowtime!r} has no watermark, so no row would ever be complete. Read with format('rowtime') and "

@@ -13,7 +13,7 @@ from spark_rowtime.errors import LateRowError
 from spark_rowtime.store.admission import whose_bound
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Rejected
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
@@ -96,7 +96,8 @@ class LateReport:
         groups = "; ".join(show_late(self._producer, rejected) for rejected in late[:3])
         more = f" and {len(late) - 3} more groups" if len(late) > 3 else ""
         return LateRowError(
-            f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). {_remedy(late[0])}, or "
+            f"{groups}{more}. {note}. They are recorded as rejected (view=rejected shows them). "
+            f"{_unit_hint(late[0])}{_remedy(late[0])}, or "
             "open the sink with onLate='reject' (`rowtime send --on-late reject`) to continue without them.",
             producer=self._producer,
             rows=sum(rejected.rows.num_rows for rejected in late),
@@ -143,6 +144,16 @@ def late_before_sent(producer: str, micros: int, bound: int, origin: BoundOrigin
         bound=bound,
         **origin_values(origin),
     )
+
+
+_TEN_YEARS = 3653 * 24 * 3600 * SECOND_MICROS
+
+
+def _unit_hint(rejected: Rejected) -> str:
+    if rejected.reason != "late" or rejected.bound is None:
+        return ""
+    far = rejected.bound - Timed(rejected.rows).least > _TEN_YEARS
+    return "The first lies more than 10 years below: check the unit of the time (s, ms or us since 1970). " * far
 
 
 def _remedy(rejected: Rejected) -> str:

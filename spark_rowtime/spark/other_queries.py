@@ -35,7 +35,7 @@ def way_out(origin: BoundOrigin | None) -> str:
     """What to do about output below a bound of that origin."""
     if origin is not None and origin.owner == STREAM and is_query(origin.producer):
         return (
-            "That is another query. If this one was started again because its checkpoint was deleted, its results are "
+            "If this query was started again because its checkpoint was deleted, its results are "
             "in the stream already: start it with a new stream as output. Otherwise check which column is its rowtime"
         )
     return "Check which column is its rowtime, write to a stream of its own"

@@ -25,7 +25,7 @@ from spark_rowtime.errors import (
 )
 from spark_rowtime.spark.directory_mark import DirectoryMark
 from spark_rowtime.spark.options import Options
-from spark_rowtime.spark.other_queries import way_out
+from spark_rowtime.spark.other_queries import is_query, way_out
 from spark_rowtime.store import open_carried, open_kept_store
 from spark_rowtime.store.admission import whose_bound
 from spark_rowtime.store.base import Store
@@ -179,14 +179,23 @@ def _judged(
 
 
 def _disordered(path: str, rows: int, bound: int | None, origin: BoundOrigin | None) -> DisorderedOutputError:
+    lie = "1 row of this batch is" if rows == 1 else f"{rows} rows of this batch are"
     return DisorderedOutputError(
-        f"{rows} row(s) of this batch lie below {show_micros(bound)}, {origin or 'the bound'}, "
-        f"which was promised on {path} already. {way_out(origin)}, or set option('onDisorder', 'reject') to have such "
-        "rows recorded as rejected.",
+        f"{lie} below {show_micros(bound)}, which {_whose(origin)} has already promised on {path}. "
+        f"{way_out(origin)}, or set option('onDisorder', 'reject') to have such rows recorded as rejected.",
         path=path,
         bound=bound,
         **origin_values(origin),
     )
+
+
+def _whose(origin: BoundOrigin | None) -> str:
+    """Who has promised a bound of that origin."""
+    if origin is None or origin.producer is None:
+        return "the stream"
+    if origin.owner == PRODUCER:
+        return f"its own producer ({origin.producer!r})"
+    return f"another {'query' if is_query(origin.producer) else 'producer'} ({origin.producer!r})"
 
 
 def replaced(path: str) -> DataLostError:

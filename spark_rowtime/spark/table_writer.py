@@ -65,6 +65,14 @@ def tableWriter(target: str, column: str = ROWTIME) -> Callable[[DataFrame, int]
     to_text(column, "column")
 
     def write(batch: DataFrame, batchId: int) -> None:
+        if type(batch).__module__.startswith("pyspark.sql.connect."):
+            raise InvalidOptionError(
+                "rt.tableWriter is not possible over Spark Connect, whose foreachBatch does not know the query and its "
+                "bound. Write a rowtime stream instead (writeStream.format('rowtime')), and drain it into the table: "
+                f"rowtime drain STREAM {target}.",
+                option="target",
+                value=target,
+            )
         query = local_property(SPARK_QUERY_ID)
         if query is None:
             raise InvalidOptionError("tableWriter's function is for foreachBatch: there is no streaming query here.")

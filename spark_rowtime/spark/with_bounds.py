@@ -12,7 +12,7 @@ from spark_rowtime.types.timestamps import END
 
 _MARK, _WINDOW, _SESSION = "spark.watermarkDelayMs", "spark.timeWindow", "spark.sessionWindow"
 """Keys of Spark in the metadata of a column: it has a watermark; it is a window; it is a session."""
-_UNMARKED = {"comment": "the window has the watermark"}
+UNMARKED = {"comment": "the window has the watermark"}
 """Metadata in the place of the mark; PySpark 4.0 does not take empty metadata for a change."""
 _ALWAYS = END // 1000
 """The delay in the mark of a window, in milliseconds. dropDuplicatesWithinWatermark alone reads it, and would take the
@@ -53,7 +53,7 @@ def withBounds(df: DataFrame, window: Column) -> DataFrame:
     column = _window(rows, window, names)
     if _SESSION in column.metadata:  # Spark gives a session a row at its very end, which may be at the bound
         rows = _rows(df, names, "1 millisecond")
-    unmarked = f.col(ROWTIME).alias(ROWTIME, metadata=_UNMARKED)
+    unmarked = f.col(ROWTIME).alias(ROWTIME, metadata=UNMARKED)
     marked = window.alias(column.name, metadata={**column.metadata, _MARK: _ALWAYS})
     return rows.select(*(unmarked if name == ROWTIME else f.col(in_backticks(name)) for name in names), marked)
 

@@ -40,6 +40,19 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return column
 
 
+def way_to_times(given: pa.DataType, kind: pa.DataType) -> str:
+    """Which cast makes times of a column of texts or of numbers, as a sentence; empty for other columns."""
+    if not _TYPES.is_timestamp(kind):
+        return ""
+    if _TYPES.is_string(given) or _TYPES.is_large_string(given):
+        return " Of texts in ISO 8601, column.cast(pa.timestamp('us', 'UTC')) makes times."
+    if _TYPES.is_integer(given):
+        return (
+            " Of numbers, column.cast(pa.timestamp(unit, 'UTC')) makes times; unit is 's', 'ms' or 'us', as they count."
+        )
+    return ""
+
+
 def _castable(given: pa.DataType, kind: pa.DataType, part: bool = False) -> bool:
     """Whether ``_EXACT`` allows the cast. ``part``: the type is part of a nested type."""
     types = pa.types

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from spark_rowtime.errors import InvalidOptionError, SchemaMismatchError
 from spark_rowtime.types.added_columns import added_names, lacks_only_added
 from spark_rowtime.types.ddl import NESTING_LEVELS, from_ddl, from_spark_json
-from spark_rowtime.types.exact_casts import cast
+from spark_rowtime.types.exact_casts import cast, way_to_times
 from spark_rowtime.types.short_repr import REPR_CHARACTERS, short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, check_range, to_micros
 from spark_rowtime.types.values import MISFITS, column
@@ -247,13 +247,17 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+_PANDAS_INDEX = " pa.Table.from_pandas(df, preserve_index=False) leaves the index out."
+
+
 def _same_columns(given: list[str], wanted: list[str]) -> None:
     if sorted(given) != sorted(wanted):
         twice = sorted({name for name in given if given.count(name) > 1})
         raise SchemaMismatchError(
             f"These rows do not fit the stream: missing {sorted(set(wanted) - set(given)) or 'nothing'}, "
             f"unknown {sorted(set(given) - set(wanted)) or 'nothing'}"
-            f"{f', more than once {twice}' if twice else ''}; its columns are {wanted}.",
+            f"{f', more than once {twice}' if twice else ''}; its columns are {wanted}."
+            f"{_PANDAS_INDEX if '__index_level_0__' in given else ''}",
             given=given,
             wanted=wanted,
         )
@@ -266,7 +270,8 @@ def cast_to_field(given: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     except (pa.ArrowException, ValueError) as error:
         what = f"is {given.type}, not" if given.type != field.type else "does not hold"
         raise SchemaMismatchError(
-            f"Column {field.name!r} {what} {field.type} as in the stream: {str(error)[:REPR_CHARACTERS]}.",
+            f"Column {field.name!r} {what} {field.type} as in the stream: {str(error)[:REPR_CHARACTERS]}."
+            f"{way_to_times(given.type, field.type)}",
             column=field.name,
         ) from None
     if not field.nullable and done.null_count:

@@ -141,6 +141,8 @@ def to_datetime(t: Any) -> datetime:
         t = _from_arrow(t)
     if isinstance(t, datetime) and t == t:  # noqa: PLR0124  (pandas.NaT is a datetime unequal to itself)
         return t.to_pydatetime(warn=False) if hasattr(t, "to_pydatetime") else t
+    if isinstance(t, datetime):
+        raise InvalidOptionError("the time is missing (NaT). Give a time, or leave the row out.", value=short_repr(t))
     raise InvalidOptionError(
         f"{short_repr(t)} ({type(t).__name__}) is not a time. Give a datetime, an ISO 8601 string, or a pandas or "
         f"pyarrow timestamp.{_conversion(t)}",

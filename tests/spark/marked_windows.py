@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.functions import col, count, expr, lit, session_window, window
 
 import spark_rowtime as rt
+from spark_rowtime.operators import slidingAggregate
 from tests.streams import at, opened, send
 
 COLUMNS = "x INT NOT NULL, rowtime TIMESTAMP NOT NULL"
@@ -77,6 +78,7 @@ class MarkedQueries:
             "the name": lambda: rt.withBounds(rows, hour.alias("X")),
             "without markers": lambda: rt.withBounds(self.read("s", bounds="ignore"), hour),
             "order": lambda: self.read("s", order="arrival"),
+            "operator": lambda: slidingAggregate(rt.withBounds(rows, hour), rows=2, aggregates={"n": ("count", "*")}),
             "view": lambda: self.read("s", view="rejected"),
             "batch": lambda: rt.withBounds(self._spark.read.format("rowtime").load(f"{self._folder}/s"), hour),
         }

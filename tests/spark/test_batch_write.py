@@ -72,7 +72,12 @@ def test_rows_below_the_bound(pipe: Pipe) -> None:
     rows = frame(pipe, ("9:00", 1), ("10:30", 2), ("10:10", 3))
     with opened(path, "feed") as feed:
         send(feed, promise="10:00")
-        with refused(rt.DisorderedOutputError, "1 row(s)", "the stream's since producer 'feed'", "'reject'"):
+        with refused(
+            rt.DisorderedOutputError,
+            "1 row of this batch is below",
+            "another producer ('feed') has already",
+            "'reject'",
+        ):
             save(rows, path)
         info = rt.describeStream(path)
         assert (info.rows, info.rejected, info.bound) == (0, 0, bound("10:00"))

@@ -195,7 +195,7 @@ def test_a_row_below_what_was_published_fails_or_is_rejected(pipe: Pipe, source)
         send(other, promise="9:30")
     before = rt.describeStream(pipe.path("out"))
     send(source, *HOURS, promise="10:06")
-    with refused(rt.DisorderedOutputError, "1 row(s)", "2006-09-11T09:30:00Z", "'reject'"):
+    with refused(rt.DisorderedOutputError, "1 row of this batch is below 2006-09-11T09:30:00Z", "'reject'"):
         finish(pipe.run(pipe.read("s")))
     after = rt.describeStream(pipe.path("out"))
     assert (after.rows, after.bound, after.rejected) == (before.rows, before.bound, 0)
@@ -362,9 +362,7 @@ def test_rows_that_become_late_between_the_check_and_the_commit(
 
     monkeypatch.setattr(output_module, "admit", overtaken)
     if not reject:
-        with pytest.raises(
-            rt.DisorderedOutputError, match=r"1 row\(s\) of this batch lie below 2\d{3}-\d\d-\d\dT11:00:00Z"
-        ):
+        with pytest.raises(rt.DisorderedOutputError, match=r"1 row of this batch is below 2\d{3}-\d\d-\d\dT11:00:00Z"):
             writer.commit([output], 0)
         assert (rt.describeStream(path).rows, rt.describeStream(path).rejected) == (0, 0)
         monkeypatch.undo()

@@ -103,6 +103,7 @@ REFUSED = {
     "the name": "The stream has a column 'X', too",
     "without markers": "not those of bounds=markers",
     "order": "Leave order out",
+    "operator": "This operator needs Spark's extension (spark_rowtime.configure)",
     "view": "leave out view",
     "batch": "a batch has no watermark",
 }

@@ -182,3 +182,35 @@ def test_a_pandas_frame_is_told_the_way_to_arrow():
     with pytest.raises(rt.SchemaMismatchError, match="from_pandas"):
         sink.sendRows(frame)
     sink.sendRows(pa.Table.from_pandas(frame, preserve_index=False))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([(pd.NaT, "X")], r"the time is missing \(NaT\)"),
+        (
+            arrow(["2006-09-11T10:00:00Z"], pa.string()),
+            r"Of texts in ISO 8601, column\.cast\(pa\.timestamp\('us', 'UTC'\)\)",
+        ),
+        (
+            arrow([us("10:00")], pa.int64()),
+            r"Of numbers, column\.cast\(pa\.timestamp\(unit, 'UTC'\)\).*'s', 'ms' or 'us'",
+        ),
+        (
+            pa.Table.from_pandas(
+                pd.DataFrame({"rowtime": [when("10:00")], "ticker": ["X"]}, index=[7]).rename_axis(None)
+            ),
+            r"unknown \['__index_level_0__'\].*from_pandas\(df, preserve_index=False\) leaves the index out",
+        ),
+    ],
+    ids=["NaT", "text", "number", "index"],
+)
+def test_the_way_out_is_named(path, given, said):
+    sink = new_sink(path)
+    with pytest.raises(rt.SchemaMismatchError, match=said):
+        sink.sendRows(given)
+    if isinstance(given, pa.Table) and "__index_level_0__" not in given.column_names:
+        moments = given.column("rowtime").cast(pa.timestamp("us", "UTC"))
+        sink.sendRows(given.set_column(0, "rowtime", moments))
+        sink.flush()
+        assert len(everything(path)) == 1

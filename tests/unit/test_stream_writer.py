@@ -120,3 +120,12 @@ def test_a_relative_path_in_the_folder_of_a_session_of_connect_is_refused(
         RowtimeStreamWriter(Options({"path": absolute}, WRITE), SCHEMA)
         with pytest.raises(rt.StreamNotFoundError, match=r"creates a stream\.$"):
             RowtimeDataSource({"path": absolute}).schema()
+
+
+def test_a_table_writer_says_that_it_is_not_for_connect() -> None:
+    connect = pytest.importorskip("pyspark.sql.connect.dataframe")
+    batch = connect.DataFrame.__new__(connect.DataFrame)
+    with pytest.raises(
+        rt.InvalidOptionError, match=r"(?s)not possible over Spark Connect.*rowtime drain STREAM delta:/t"
+    ):
+        rt.tableWriter("delta:/t")(batch, 0)
