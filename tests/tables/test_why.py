@@ -102,6 +102,22 @@ def test_a_query_whose_operators_keep_rows(lake: Lake) -> None:
     assert "up to 2006-09-11T11:00:00Z, and its operators keep rows" in found.note
 
 
+def test_the_side_of_a_join_that_holds_is_named(lake: Lake) -> None:
+    """The one whose bound, less the join's interval, is least."""
+    lake.commit("orders", "10:25", **{POSITION: "3"})
+    lake.commit("trades", "11:10", **{POSITION: "3"})
+    orders = {**lake.read("orders", 0, "10:25"), "behind": 0}
+    trades = {**lake.read("trades", 0, "11:10"), "behind": 3_600_000_000}
+    operators = [{"name": "stateStoreSave", "emits": "complete"}, {"name": "symmetricHashJoin", "emits": "complete"}]
+    output = {"end": to_micros(at("10:10"))}
+    lake.query("gold", "10:10", orders, trades, operators=operators, output=output)
+    found = lake.why("gold", "10:20")
+    assert (links(found)[:2], found.cause) == ([("drain", "a drain"), ("table", "trades")], Cause.DRAIN)
+    lake.commit("trades", "11:21", **{POSITION: "4"})
+    found = lake.why("gold", "10:20")
+    assert (found.holder, found.cause) == ("gold-query", Cause.QUERY_BEHIND)
+
+
 def test_a_query_without_bounds_in_its_sources_or_its_output(lake: Lake) -> None:
     lake.query("gold", "10:00", {"other": "RateStreamSource"})
     assert lake.why("gold", "11:00").cause == Cause.ORDINARY_SOURCE

@@ -7,6 +7,7 @@ from typing import Any
 from spark_rowtime.diagnosis.causes import Finding
 from spark_rowtime.diagnosis.chain import Step, unreadable
 from spark_rowtime.diagnosis.explanation import Explanation
+from spark_rowtime.diagnosis.query_causes import holding
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import SILENT_AFTER, explanation_of, steps_of_stream
 from spark_rowtime.drain.properties import POSITION, QUERY
@@ -135,16 +136,21 @@ class _Tables:
         bounded = [source for source in query.sources if source.table is not None or source.path is not None]
         if not bounded or query.lost:
             return [Step("query", query.shown, table.floor, None, table.moved, needs, causes.without_bound(query))]
-        source = min(bounded, key=lambda each: -1 if each.floor is None else each.floor)
-        return self._through(table, query, source, needs)
+        source, behind = holding(query, bounded)
+        return self._through(table, query, source, needs, min(needs + behind + bool(behind), END))
 
-    def _through(self, table: TableState, query: QueryStatus, source: QuerySource, needs: int) -> list[Step]:
-        """The links up to the query that has written the table, from its weakest source on."""
+    def _through(
+        self, table: TableState, query: QueryStatus, source: QuerySource, needs: int, of_source: int
+    ) -> list[Step]:
+        """The links up to the query that has written the table, from the source on for which it waits.
+
+        ``of_source``: the time that the source must reach.
+        """
         read = source.floor
-        steps, finding = self._of_source(query, source, needs)
+        steps, finding = self._of_source(query, source, of_source)
         now = steps[-1].floor if steps else None
         told = finding is not None or any(step.finding for step in steps)
-        if not told and read is not None and read >= needs:
+        if not told and read is not None and read >= of_source:
             finding = causes.keeping(query, source, needs)
         elif not told and now is not None and (read is None or now > read):
             finding = causes.behind(query, source, table, now)
