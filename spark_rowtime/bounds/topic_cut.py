@@ -1,6 +1,7 @@
 """TopicCut: which messages of Kafka topics a bound follows."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ Offsets = Mapping[str, Mapping[int, int]]
 """Offsets by topic and partition, as Spark's Kafka source has them. Each is that of the next message."""
 LARGEST_OFFSET = (1 << 63) - 1
 LARGEST_PARTITION = (1 << 31) - 1
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FORM = '{"orders": {0: 4711, 1: 4690}}: for each partition the offset after the last message that the bound follows'
 
 
@@ -137,8 +139,12 @@ def to_cut(cut: Any, topicIds: Any = None) -> TopicCut:
 
 
 def _topic(cut: Any, topic: Any) -> str:
-    if not isinstance(topic, str) or not topic:
-        raise _no_cut(cut, f"{short_repr(topic)} is not the name of a topic. It has the form {_FORM}.")
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
+        raise _no_cut(
+            cut,
+            f"{short_repr(topic)} is not the name of a topic, which has letters, digits, '.', '_' and '-', at most "
+            f"249. It has the form {_FORM}.",
+        )
     return topic
 
 

@@ -130,19 +130,30 @@ def bound_with_offsets(message: Any) -> BoundWithOffsets:
     record = json_of(message.value(), _UNAMBIGUOUS)
     if type(record) is not dict or _RESOLVED not in record:
         raise MalformedError(f"{short_repr(record)} is no object with 'resolved'")
+    if _OFFSETS not in record:
+        raise MalformedError(f"it has no {_OFFSETS!r}")
     bound = RowtimeBound(_TIME(record[_RESOLVED]))
-    offsets: Any = record.get(_OFFSETS)
-    ids = record.get(_IDS)
+    offsets, ids = record[_OFFSETS], record.get(_IDS)
     try:
-        named = {topic: {_number(partition): end for partition, end in ends.items()} for topic, ends in offsets.items()}
-        return BoundWithOffsets(bound, *_checked(named, ids))
-    except (AttributeError, ValueError, InvalidOptionError) as error:
+        return BoundWithOffsets(bound, *_checked(_numbered(offsets), ids))
+    except (ValueError, InvalidOptionError) as error:
         raise MalformedError(f"its offsets {short_repr(offsets)} or topicIds cannot be used: {error}") from None
 
 
 def _checked(offsets: Any, ids: Any) -> tuple[dict[str, dict[int, int]], dict[str, str] | None]:
     cut = to_cut(offsets, ids)
     return {topic: dict(ends) for topic, ends in cut.offsets.items()}, dict(cut.ids) or None
+
+
+def _numbered(offsets: Any) -> Any:
+    """Offsets whose partitions are numbers; what has another form is left for ``to_cut`` to refuse."""
+    if type(offsets) is not dict:
+        return offsets
+    return {topic: _by_number(ends) if type(ends) is dict else ends for topic, ends in offsets.items()}
+
+
+def _by_number(ends: dict[str, Any]) -> dict[int, Any]:
+    return {_number(partition): end for partition, end in ends.items()}
 
 
 def _number(partition: str) -> int:

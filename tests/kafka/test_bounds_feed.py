@@ -85,6 +85,7 @@ def test_each_partition_is_a_program_and_a_bound_counts_once(
 NO_OFFSETS: list[Any] = [{}, [], {"a": 3}, {"a": {}}, {"a": {"x": 1}}]
 NO_OFFSETS += [{"a": {name: 1}} for name in ("-1", "²", "1.0", "9" * 20, "00", "")]
 NO_OFFSETS += [{"a": {"0": end}} for end in (-1, 1.5, "1", None, 1 << 63)]
+NO_OFFSETS += [{topic: {"0": 1}} for topic in ("orders\ud800\0", "a b", "", "a" * 250)]
 NO_IDS: list[Any] = [{"b": "x"}, [], {"a": 3}]
 
 
@@ -102,6 +103,19 @@ NO_IDS: list[Any] = [{"b": "x"}, [], {"a": 3}]
 def test_what_is_no_bound_with_offsets(value: bytes) -> None:
     with pytest.raises(MalformedError):
         bound_with_offsets(SimpleNamespace(value=lambda: value))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (said(10), "it has no 'offsets'"),
+        (said(10, offsets=[3]), r"its offsets \[3\] .* It has the form"),
+        (said(10, offsets={"orders": 5}), "It names no partition of topic 'orders'"),
+    ],
+)
+def test_what_the_log_says_of_offsets_that_are_none(value: str, why: str) -> None:
+    with pytest.raises(MalformedError, match=why):
+        bound_with_offsets(SimpleNamespace(value=value.encode))
 
 
 def test_a_bound_with_offsets_from_a_shell(tmp_path: Path) -> None:
