@@ -8,10 +8,10 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import KafkaUnavailableError, MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, library, new_client, unavailable
+from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, brokers, library, new_client, unavailable
 from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
 from spark_rowtime.kafka.group_wait import GroupWait
 from spark_rowtime.kafka.inquiry import in_background
@@ -38,6 +38,8 @@ CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
 DOWN_SECONDS = 30.0
 """How long all brokers may be away before the feed fails."""
+RECEIVED_BYTES = "receive.message.max.bytes"
+"""The client's option for the largest answer that it takes. It names it where an answer is larger."""
 _PASSING = (
     *PASSING,
     *("_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD", "REQUEST_TIMED_OUT"),
@@ -96,7 +98,7 @@ class Consumption:
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
-        self._group = options.get("group.id", "")
+        self._group, self._received_bytes = options.get("group.id", ""), options.get(RECEIVED_BYTES)
         poll_seconds = float(options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)) / 1000
         self._group_wait = GroupWait(topics.servers, self._group, time.monotonic(), poll_seconds)
         self._down: tuple[float, float] | None = None
@@ -483,8 +485,20 @@ class Consumption:
         self._errors(error)
         if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
             self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
+        elif RECEIVED_BYTES in error.str():
+            self._failure = self._failure or self._too_large(error)
         elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
             first, last = self._down or (now, now)
             self._down = (first if now - last <= DOWN_SECONDS else now), now
             if now - self._down[0] > DOWN_SECONDS:
                 self._failure = self._failure or unavailable(self._topics.servers, self._errors.last, "Reading")
+
+    def _too_large(self, error: Any) -> KafkaUnavailableError:
+        """The error for an answer that the client does not take. It asks again and gets the same."""
+        return KafkaUnavailableError(
+            f"A message at {brokers(self._topics.servers)} is larger than {RECEIVED_BYTES} ({self._received_bytes}), "
+            f"so no partition of its broker goes on: {error.str()}. Set kafka.{RECEIVED_BYTES} higher, at most to "
+            "2147483647.",
+            servers=self._topics.servers or None,
+            code=error.name(),
+        )

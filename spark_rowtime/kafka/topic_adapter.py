@@ -18,7 +18,7 @@ from spark_rowtime.kafka.client import (
     new_client,
     unavailable,
 )
-from spark_rowtime.kafka.consumption import Consumption
+from spark_rowtime.kafka.consumption import RECEIVED_BYTES, Consumption
 from spark_rowtime.kafka.declaration import Declaration
 from spark_rowtime.kafka.decoding import function_named
 from spark_rowtime.kafka.from_sql import require_allowed
@@ -277,7 +277,11 @@ class TopicAdapter:
                 feed.flush()
 
 
-_CONSUMER_DEFAULTS = {"topic.metadata.refresh.interval.ms": 30_000, "session.timeout.ms": 10_000}
+_CONSUMER_DEFAULTS = {
+    "topic.metadata.refresh.interval.ms": 30_000,
+    "session.timeout.ms": 10_000,
+    RECEIVED_BYTES: 2_147_483_647,  # the largest: a message that does not fit stops all partitions of its broker
+}
 _CONSUMER = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,

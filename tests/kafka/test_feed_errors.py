@@ -146,6 +146,27 @@ def test_markers_of_transactions_are_part_of_the_position(kafka: Any, tmp_path: 
     assert read(kafka, path, topic) == [0]
 
 
+SMALL = {"kafka.message.max.bytes": "4000", "kafka.fetch.max.bytes": "4000", "kafka.receive.message.max.bytes": "4512"}
+
+
+def test_a_message_larger_than_the_client_receives(kafka: Any, tmp_path: Path) -> None:
+    """No other broker has it, so the feed does not wait for that all are away."""
+    topic = kafka.topic(partitions=1)
+    kafka.send(topic, [message(0, note="x" * 10_000)])
+    with pytest.raises(rt.KafkaUnavailableError, match=r"larger than receive\.message\.max\.bytes \(4512\)") as failed:
+        read(kafka, tmp_path / "s", topic, **SMALL)
+    assert failed.value.values["code"] == "_BAD_MSG"
+    assert read(kafka, tmp_path / "s", topic, **{"kafka.fetch.max.bytes": "2147483135"}) == [0]
+
+
+@pytest.mark.night
+def test_a_message_that_is_larger_than_librdkafka_receives_by_itself(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.topic(partitions=1, max_message_bytes=104_000_000)
+    sent = {"message.max.bytes": 900_000_000, "compression.type": "none"}
+    kafka.send(topic, [message(0, note="x" * 102_000_000), message(1)], **sent)
+    assert read(kafka, tmp_path / "s", topic) == [0, 1]
+
+
 def test_a_checkpoint_of_another_program(kafka: Any, tmp_path: Path) -> None:
     topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
     rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n BIGINT")
