@@ -94,22 +94,32 @@ class Checkpoint(NamedTuple):
             raise replaced(part, self.topic_id, self.offset, topic.id)
 
 
-_ANEW = "Read the new topic into a new stream, or under another topic name."
-
-
-def replaced(part: Part, topic_id: str, offset: int | None, found: str | None, advice: str = _ANEW) -> KafkaTopicError:
+def replaced(
+    part: Part, topic_id: str, offset: int | None, found: str | None, *, sure: int | None = None, advice: str = ""
+) -> KafkaTopicError:
     """The error for a topic that was deleted, and perhaps created again.
 
     ``offset``: up to where the partition was read; None: this host has not read the topic. ``found``: the new id.
+    ``sure``: up to where it was surely the old topic that was read; None: this host does not know.
     """
     read = "" if offset is None else f" partition {part.number} up to offset {offset} of"
     now = f"the topic of that name has the id {found} now" if found else "there is no topic of that name now"
     return KafkaTopicError(
         f"Topic {part.topic!r} was deleted: the stream has{read} the topic with the id {topic_id}, and {now}. "
-        f"What the old one still had is lost; offsets of a new one start again. {advice}",
+        f"{_doubt(offset, sure) if found else ''}What the old one still had is lost; offsets of a new one start again. "
+        f"{advice or 'Read the new topic into a new stream.'}",
         topic=part.topic,
         topicId=topic_id,
         foundId=found,
         partition=part.number,
         producer=part.producer,
     )
+
+
+def _doubt(offset: int | None, sure: int | None) -> str:
+    """Which rows may be of the new topic, since a host looks at the id only now and then."""
+    if offset is None or (sure is not None and sure >= offset):
+        return ""
+    if sure is None:
+        return "The last rows may be of the new topic, if a host ran then: it looks at the id every 30 s. "
+    return f"At the last look at the id it was offset {sure}: rows from there on may be of the new topic. "

@@ -107,6 +107,10 @@ class Consumption:
         self._looked_at_topics = time.monotonic()
         self._topics_now: Future[tuple[dict[str, TopicState | None], dict[str, TopicState]]] | None = None
         """The question whether the topics are still those that they were, and for new ones, until it is answered."""
+        self._asked_at: dict[Part, int] = {}
+        """The next offset of each partition when this was asked."""
+        self._sure: dict[Part, int] = {}
+        """The same of the last question whose answer was that they are; what was read since may be of other topics."""
         self._told_group_at = 0.0
         self._told_group: dict[Part, int] = {}
         """The offsets that the consumer group was told last."""
@@ -457,12 +461,14 @@ class Consumption:
     def _look_at_topics(self, now: float) -> None:
         if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
             self._looked_at_topics = now
+            self._asked_at = {part: feed.next for part, feed in self._feeds.items()}
             names = list(self._known)
             self._topics_now = self._ask(lambda: ({name: self._topics.find(name) for name in names}, self._discover()))
         if self._topics_now is not None and self._topics_now.done():
             (found, new), self._topics_now = self._topics_now.result(), None
             for name, state in found.items():
                 self._require_same(name, state)
+            self._sure |= self._asked_at
             if new:
                 LOG.info("New topics are read, too: %s", ", ".join(new))
                 self._attach(new)
@@ -476,7 +482,7 @@ class Consumption:
             reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
             parts = [part for part in reached if part.topic == name] or known.parts
             part = max(parts, key=lambda part: reached.get(part, 0))
-            raise replaced(part, known.id, reached.get(part), found)
+            raise replaced(part, known.id, reached.get(part), found, sure=self._sure.get(part))
 
     def _client_failed(self, error: Any) -> None:
         """The client's own errors; it goes on by itself where it can."""

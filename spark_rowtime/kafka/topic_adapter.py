@@ -185,7 +185,7 @@ class TopicAdapter:
             with suppress(InvalidOptionError):  # another program has sent under this name
                 found = Checkpoint.read(info.checkpoint or "", name)
                 if found.watched == self.watches:
-                    raise replaced(part, found.topic_id, found.offset, None, _CLOSE.format(name))
+                    raise replaced(part, found.topic_id, found.offset, None, advice=_CLOSE.format(name))
 
     def _discovered(self, topics: Topics, known: Mapping[str, TopicState]) -> dict[str, TopicState]:
         """The topics that the pattern matches and that came since; none without a pattern."""

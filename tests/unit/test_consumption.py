@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
+import kafka_support
 import pytest
 from kafka_support import LIBRARY, P0, P1, Broker, error, failed, part_of
 from unit_support import new_stream, row
@@ -23,6 +25,12 @@ from spark_rowtime.store import open_store
 MINE = {"group.id": "rowtime-orders"}
 
 
+def at_once(question: Callable[[], Any]) -> Future[Any]:
+    answer = Future[Any]()
+    answer.set_result(question())
+    return answer
+
+
 class Host:
     """A host of a feed over a stream in memory."""
 
@@ -33,7 +41,7 @@ class Host:
         quiet: Any = SimpleNamespace(look=lambda *_: None, promises=False)
         self.loop = Consumption(
             options, broker, {"orders": TopicState("orders", "abc", 2)}, self.open, quiet, skips_lost=skips_lost,
-            until_end=until_end,
+            until_end=until_end, ask=at_once,
         )  # fmt: skip
 
     def open(self, part: Part) -> PartitionFeed:
@@ -262,6 +270,22 @@ def test_topics_are_looked_at_now_and_then(host: Host, now: list[float]) -> None
     now[0] += TOPIC_LOOK_SECONDS
     with pytest.raises(rt.KafkaTopicError):
         host.step()
+
+
+def test_a_topic_that_was_created_again_names_where_it_was_surely_the_old_one(host: Host, now: list[float]) -> None:
+    """What was read after the last look at its id may be of the new topic."""
+    host.step()
+    now[0] += TOPIC_LOOK_SECONDS
+    host.step()
+    host.broker.id = "new"
+    host.broker.log[P0] += ["x", "y"]
+    host.step()
+    with pytest.raises(rt.KafkaTopicError) as failed:
+        host.step(kafka_support.failed(P0, "UNKNOWN_TOPIC_OR_PART"))
+    said = str(failed.value)
+    assert "partition 0 up to offset 5" in said
+    assert "At the last look at the id it was offset 3: rows from there on may be of the new topic" in said
+    assert "another topic name" not in said
 
 
 def test_offsets_that_retention_has_removed_are_an_error(host: Host) -> None:
