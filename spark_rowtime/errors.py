@@ -413,11 +413,12 @@ class StoreCorruptError(RowtimeError):
     - ``object``: the URL of the object that has the rows.
     - ``offset``: the position of the train in the file, in bytes.
     - ``train``: the sequence number of the train.
+    - ``number``: the number of the rejection.
     """
 
 
 class StoreUnavailableError(RowtimeError):
-    """The store is locked, full or unreachable just now. Nothing of the call was committed.
+    """The store is locked, full or unreachable just now. A call that commits has committed nothing.
 
     A sink keeps what it took: call ``flush`` again once the cause is gone.
 
@@ -429,6 +430,8 @@ class StoreUnavailableError(RowtimeError):
     - ``format``: the number of the stream's format, if it is newer than this version.
     - ``producer``: the producer that another process hosts.
     - ``pid``: the id of that process.
+    - ``asked``: the sequence number that was asked for on a standby.
+    - ``last``: the last sequence number that the standby has.
     - ``lacks``: "privilege" if the user of the database may not do this; "write permission" if this user may only read
       the directory; "lock" if another client of the database keeps the stream locked; "staged rows" if the rows of the
       commit were removed, since nobody committed them for a day, or may not be on the disk, since a sync has failed.

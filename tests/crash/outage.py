@@ -121,14 +121,14 @@ def tell_of_threads(pipe: Any, path: str) -> None:
     store._writer._full, store._writer._most_unsynced = 20_000, 6_000
     ended = threading.Event()
 
-    def work(first: int) -> None:
-        writer, second = Writer(store, f"p{first}"), float(first)
+    def work(writer: Writer, second: float) -> None:
         while not ended.is_set():
             writer.send([second] * (1 + int(second) % 40), floor=second)
             acknowledged.extend([second] * (1 + int(second) % 40))
             second += 4
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    writers = [Writer(store, f"p{n}") for n in range(1, 5)]  # before one sends: the rows of who comes later are late
+    threads = [threading.Thread(target=work, args=(writer, float(n))) for n, writer in enumerate(writers, 1)]
     for thread in threads:
         thread.start()
     for number in copies:

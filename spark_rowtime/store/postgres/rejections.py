@@ -109,7 +109,7 @@ def opened(row: tuple[Any, ...], schema: pa.Schema, path: str) -> Rejection:
         raise StoreCorruptError(
             f"{path}: {error}; so rejection {number} cannot be read. Restore the database from a backup.",
             path=path,
-            rejection=number,
+            number=number,
         ) from error
     return Rejection(number, producer, time, Rejected(reason, bound, rows, origin))
 
