@@ -45,6 +45,7 @@ from spark_rowtime.errors import (
     StreamCompleteError,
     StreamExistsError,
     StreamNotFoundError,
+    StreamSetBackError,
     UnknownOptionError,
     WaitTimeoutError,
 )
@@ -186,6 +187,7 @@ __all__ = [
     "StreamExistsError",
     "StreamInfo",
     "StreamNotFoundError",
+    "StreamSetBackError",
     "StreamSink",
     "TableSink",
     "Train",

@@ -17,6 +17,7 @@
     +-- StoreCorruptError       the bytes on disk are not those that were written
     +-- StoreUnavailableError   locked, full or unreachable for now
     +-- DataLostError           rows that a position still needs were removed
+    +-- StreamSetBackError      another sink has this producer, in an older copy; it is a ProducerFencedError, too
     +-- UnknownOptionError      no such option; the message names the nearest
     +-- InvalidOptionError      an option's value cannot be used
     +-- KafkaUnavailableError   no broker can be reached, or it refuses this client
@@ -460,6 +461,18 @@ class DataLostError(RowtimeError):
     - ``offset``: the offset in the query's checkpoint.
     - ``object``: the URL of the object that has the rows.
     - ``train``: the sequence number of the train.
+    """
+
+
+class StreamSetBackError(ProducerFencedError, DataLostError):
+    """Another sink has the producer of this one in a stream that was replaced by an older copy, as from a backup.
+
+    Rows that this sink had acknowledged may be gone. Nothing of the call was committed.
+
+    ``values``:
+
+    - ``path``: the path of the stream.
+    - ``producer``: the producer of both sinks.
     """
 
 

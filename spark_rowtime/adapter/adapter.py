@@ -263,8 +263,9 @@ class _Host:
         """
         now, before = self._look(list(self._last)), self._last
         for name, info in now.items():
-            if info.epoch != before[name].epoch and name not in self._released:
-                raise self._taken_over(before[name], info)
+            was = before[name]
+            if (info.epoch, info.session) != (was.epoch, was.session) and name not in self._released:
+                raise self._taken_over(was, info)
         self._last = {**before, **now}
         return any(_progress(info) != _progress(before[name]) for name, info in now.items())
 

@@ -92,7 +92,7 @@ def _warn_of_key(asset: str, key: str, first: Sequence[Sequence[str]]) -> None:
     """Warns of a key that the asset cannot have. ``first``: the first key in each dimension of its partitions."""
     if not first:
         LOG.warning("Dagster's asset %r has no partitions, and %r is reported: no partition has it.", asset, key)
-    elif len(first) == 1 and first[0] and not _has_form(key, first[0][0]):
+    elif len(first) == 1 and first[0] and not _has_form(key, str(first[0][0])):
         LOG.warning(
             "The partitions of Dagster's asset %r have keys such as %r, and %r is reported, which is none of them. "
             "Announce periods as long as the partitions, and give --key only for a definition with a form of its own.",

@@ -183,10 +183,10 @@ def require_alone(store: Store, reader: str, kept: int | None) -> None:
         found = store.snapshot().position_of(reader)
     except StoreUnavailableError:
         return  # so the position cannot be stored either, and what stores it says so
-    if found is not None and (found.cut or 0) > (kept or 0):
+    if found is not None and found.cut and (kept is None or found.cut > kept):  # 0 in a copy
         raise StoreUnavailableError(
             f"Another announcer named {reader.removeprefix(READER)!r} runs, maybe on another machine. Its position in "
-            f"{store.path} is {show_micros(found.cut or 0)}, that of this one {show_micros(kept or 0)}. Two would make "
+            f"{store.path} is {show_micros(found.cut)}, that of this one {show_micros(kept)}. Two would make "
             "each call twice, in any order: end one of them, or give it another name.",
             path=store.path,
         )

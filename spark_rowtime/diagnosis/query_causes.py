@@ -20,7 +20,7 @@ class QueryState:
     """A query, as its status tells of it, and the source for which it waits.
 
     ``floor`` is the bound of its output, in microseconds, and ``needs`` the time that it must reach. ``running`` is
-    its status in the source, which says whether it runs. ``source`` has the weakest position of all its sources.
+    its status in the source, which says whether it runs. ``source`` is the one that it waits for.
     ``cut``: of a source beside topics, the producer whose bound does not count yet, and what the query has not read.
     ``behind``: by how much the joins above the source hold its bound back.
     """
@@ -102,8 +102,8 @@ def _whole(micros: int) -> int:
 def holding(status: QueryStatus, sources: list[QuerySource]) -> tuple[QuerySource, int]:
     """The source for which a query waits, and by how much joins hold its bound back.
 
-    It is the one with the weakest bound. What is above a join waits for the rows that the join keeps, as does the
-    output of a join that keeps some; then the weakest is the one whose bound, less what the joins take off, is least.
+    It is the one with the weakest bound. Where an operator above a join waits, or a join keeps rows back, it is the one
+    whose bound, less what the joins take off, is least: these wait for the rows that the join keeps.
     """
     weakest = min(sources, key=lambda each: _reached(each, 0))
     names = [operator.name for operator in status.operators if operator.emits == "complete"]

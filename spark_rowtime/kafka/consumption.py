@@ -99,8 +99,6 @@ class Consumption:
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
         self._group, self._received_bytes = options.get("group.id", ""), options.get(RECEIVED_BYTES)
-        poll_seconds = float(options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)) / 1000
-        self._group_wait = GroupWait(topics.servers, self._group, time.monotonic(), poll_seconds)
         self._down: tuple[float, float] | None = None
         """When the client first told that all brokers are away, and last; None: not since the last message."""
         self._errors = ConnectionErrors()
@@ -116,6 +114,8 @@ class Consumption:
         """The offsets that the consumer group was told last."""
         self._kafka = library()
         self._consumer = new_client("consumer", {**options, "error_cb": self._client_failed})
+        poll_seconds = float(options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)) / 1000
+        self._group_wait = GroupWait(topics.servers, self._group, time.monotonic(), poll_seconds)
 
     def run(self) -> None:
         """Reads until an error, or with ``until_end`` until all that was there has been read."""
@@ -401,8 +401,9 @@ class Consumption:
         elif error.code() in [getattr(codes, name) for name in _PASSING]:
             LOG.debug("Reading %s: %s", part.producer, error)
         elif not part.topic:
-            what, advice = f"The consumer group {self._group!r}", " The client needs the right Read on this group."
-            raise unavailable(self._topics.servers, error, what, advice=advice)
+            lacks = error.code() == codes.GROUP_AUTHORIZATION_FAILED
+            advice = " The client needs the right Read on this group." if lacks else ""
+            raise unavailable(self._topics.servers, error, f"The consumer group {self._group!r}", advice=advice)
         else:
             raise unavailable(self._topics.servers, error, f"Reading {part.producer}")
 

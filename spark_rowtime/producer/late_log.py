@@ -152,8 +152,9 @@ _TEN_YEARS = 3653 * 24 * 3600 * SECOND_MICROS
 def _unit_hint(rejected: Rejected) -> str:
     if rejected.reason != "late" or rejected.bound is None:
         return ""
-    far = rejected.bound - Timed(rejected.rows).least > _TEN_YEARS
-    return "The first lies more than 10 years below: check the unit of the time (s, ms or us since 1970). " * far
+    if rejected.bound - Timed(rejected.rows).least <= _TEN_YEARS:
+        return ""
+    return "The earliest of these rows is more than 10 years below: check the unit of its time (s, ms, us since 1970). "
 
 
 def _remedy(rejected: Rejected) -> str:

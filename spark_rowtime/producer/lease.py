@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from weakref import WeakKeyDictionary, WeakSet
 
 from spark_rowtime.errors import (
-    DataLostError,
     ProducerFencedError,
     RowtimeError,
     StoreUnavailableError,
@@ -64,7 +63,7 @@ class Lease:
         self._told_detached = False
         self.lives = False
         """Whether the lease is to be renewed: False before the sink starts, and once it ends."""
-        self.fenced: ProducerFencedError | DataLostError | None = None
+        self.fenced: ProducerFencedError | None = None
         """The error of a renewal that found the producer taken over; calls of the sink raise it."""
         self.watch = Timer(threading.RLock(), self.renew_if_overdue, f"rowtime-leases-{outbox.path}")
         if micros is not None:
@@ -157,7 +156,7 @@ class Lease:
     def note(self, result: Renewal) -> None:
         """Records the result of a renewal. It says nothing of a producer that was detached by hand: see ``renew``."""
         self.tried()
-        if isinstance(result, ProducerFencedError | DataLostError):
+        if isinstance(result, ProducerFencedError):
             self.fenced = result
             self.outbox.end_fast_path()
         elif isinstance(result, StreamCompleteError):

@@ -295,7 +295,9 @@ class Outbox:
             stored = self.store.producer(self.producer)
         except RowtimeError:
             return False
-        return stored is None or stored.epoch != self.held.epoch or stored.status in (Status.LEFT, Status.COMPLETE)
+        if stored is None or stored.status in (Status.LEFT, Status.COMPLETE):
+            return True
+        return (stored.epoch, stored.session) != (self.held.epoch, self.held.session)
 
     def leave(self, cut: TopicCut | None = None) -> None:
         """Records that the producer has closed, with the cut that lies behind its last message."""

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
@@ -41,7 +41,10 @@ class _Unfinished(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A step of which the first trains were read, as ``parts``, before one could not be: the next call goes on."""
+    """A step of which the first trains were read, as ``parts``, before one could not be.
+
+    The next call goes on with it if its step is the same: another server may have taken over, with another log.
+    """
 
     at: Position
     to: Position
@@ -398,13 +401,12 @@ class RowReader:
             self._registration.keep(self._at if self._confirmed is None else self._confirmed)
 
     def _next(self) -> Train | None:
-        if self._begun is None or self._begun.at != self._at:
-            self._begun = _Begun(self._at, self._how.step(self._store, self._at), [])
-        at, to, parts = self._begun
+        at, to = self._at, self._how.step(self._store, self._at)
         if to == at:
-            self._begun = None
             return None
-        pieces = self._how.slices(self._store, at, to)
+        if self._begun is None or (self._begun.at, self._begun.to) != (at, to):
+            self._begun = _Begun(at, to, [])
+        parts, pieces = self._begun.parts, self._how.slices(self._store, at, to)
         for piece in pieces[len(parts) :]:
             parts.append(self._how.rows(self._store, piece, at, to))
         rows = one_batch(pa.Table.from_batches(parts, self._store.schema))
@@ -419,7 +421,8 @@ def _seconds(timeout: Any) -> float | None:
     if timeout is None:
         return None
     if isinstance(timeout, Real) and not math.isnan(timeout):
-        return float(timeout)
+        with suppress(OverflowError):
+            return float(timeout)
     if isinstance(timeout, str | timedelta):
         return to_required_interval(timeout, "timeout") / SECOND_MICROS
     raise InvalidOptionError(

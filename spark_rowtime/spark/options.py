@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import Release, release, start_bound
-from spark_rowtime.store import in_database, without_file
+from spark_rowtime.store import without_file
 from spark_rowtime.types.arguments import to_count, to_name, to_text, unknown_option
 from spark_rowtime.types.schema import ROWTIME
 
@@ -145,8 +145,9 @@ class Options:
 
         Only there the current folder of a Python process is below one that Spark calls userFiles-....
         """
-        local = not in_database(self.path) and not Path(without_file(self.path)).is_absolute()
-        return local and any(folder.startswith("userFiles-") for folder in Path.cwd().parts)
+        path = without_file(self.path)
+        relative = "://" not in path and not Path(path).is_absolute()
+        return relative and any(folder.startswith("userFiles-") for folder in Path.cwd().parts)
 
     @property
     def written_path(self) -> str:

@@ -85,6 +85,7 @@ def _carried(store: Store, pieces: list[Slice]) -> list[Slice]:
     """Returns the trains with their rows. Raises DataLostError if ``gc`` has removed one meanwhile."""
     found = store.carry(pieces)
     if len(found) < len(pieces):
+        require_there(Position(max(piece.seq for piece in pieces), None, None), store.head(), store.path)
         raise lost_error("the rows of this batch", store.horizon(), store.path)
     return found
 

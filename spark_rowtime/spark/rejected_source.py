@@ -18,6 +18,7 @@ from spark_rowtime.spark.questions import AskedReader, Offset
 from spark_rowtime.store import in_database, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Rejection, rejects_only
+from spark_rowtime.store.retention import require_replayed
 from spark_rowtime.store.views import rejected_table
 from spark_rowtime.types.timestamps import END
 
@@ -170,6 +171,8 @@ class RejectedStreamReader(AskedReader):
 
     def _require_there(self, number: int, end: int) -> None:
         if number > end:
+            head = self._store.head()
+            require_replayed(head, head.seq + 1, self._path)
             raise DataLostError(
                 f"This query has read the rejections of {self._path} up to number {number}, but the last is {end}: the "
                 "stream is an older copy. Bring the newer copy back, or start the query with a new checkpoint.",

@@ -21,6 +21,7 @@ from spark_rowtime.errors import (
     StreamBusyError,
     StreamCompleteError,
     StreamExistsError,
+    StreamSetBackError,
 )
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Rejected, Staged
@@ -198,9 +199,9 @@ def fenced(producer: str, epoch: int, now: int, status: Status) -> ProducerFence
     )
 
 
-def set_back(producer: str, path: str) -> DataLostError:
+def set_back(producer: str, path: str) -> StreamSetBackError:
     """Returns the error for a call of a sink whose epoch another one has got since."""
-    return DataLostError(
+    return StreamSetBackError(
         f"Another sink holds producer {producer!r} of {path} under the number that this one got when it was opened: "
         "since then the stream was replaced by an older copy, as from a backup. Rows that this sink had acknowledged "
         "may be gone. Nothing of this call was stored, and nothing that this sink sends will be. Open a new sink, and "

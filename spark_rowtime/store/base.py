@@ -15,7 +15,7 @@ import pyarrow as pa
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.position import Head, Position
 from spark_rowtime.store.record import Held, ProducerInfo
@@ -28,7 +28,7 @@ from spark_rowtime.store.snapshot import (
 )
 from spark_rowtime.store.steady_clock import Reading
 
-Renewal = bool | ProducerFencedError | StreamCompleteError | DataLostError
+Renewal = bool | ProducerFencedError | StreamCompleteError
 """The result of one producer's ``renew``, or the error that it raises about this producer."""
 
 
@@ -97,7 +97,7 @@ class Store(ABC):
     def renew(self, producer: str, epoch: int, *, sends: bool = False, session: str | None = None) -> bool:
         """Extends the lease of a producer that has nothing to send. Raises ProducerFencedError at an old epoch.
 
-        Raises DataLostError if another ``session`` has the epoch: the stream was set back, as by a restored backup.
+        Raises StreamSetBackError if another ``session`` has the epoch, as after a restored backup.
 
         A producer whose lease had ended joins again at the stream's bound, and repeats what it has itself
         promised. ``renew`` then returns True, so that the caller can report it. A producer that was detached

@@ -6,7 +6,7 @@ from spark_rowtime.bounds.bound import stronger
 from spark_rowtime.bounds.clock import GONE, Detached, Event, Expected, Joined, Left, Sent, Status
 from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, SortedMembers, place
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
-from spark_rowtime.errors import DataLostError, ProducerFencedError, StreamCompleteError
+from spark_rowtime.errors import ProducerFencedError, StreamCompleteError
 from spark_rowtime.store.admission import (
     fenced,
     has_rejected,
@@ -103,7 +103,7 @@ class Ledger:
     def _renew_if_possible(self, held: Held) -> Renewal:
         try:
             return self.renew(held)
-        except (ProducerFencedError, StreamCompleteError, DataLostError) as error:
+        except (ProducerFencedError, StreamCompleteError) as error:
             return error
 
     def expire(self, but: str = "") -> bool:

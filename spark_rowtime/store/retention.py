@@ -71,8 +71,7 @@ class Replayed(Head):
 def require_there(position: Position, head: Head, path: str) -> None:
     """Raises DataLostError if the log ends before ``position``; StoreUnavailableError if it goes on elsewhere."""
     if position.seq > head.seq:
-        if isinstance(head, Replayed):
-            raise not_replayed(position.seq, head, path)
+        require_replayed(head, position.seq, path)
         raise DataLostError(
             f"This reader has read {path} up to seq {position.seq}, but its log ends at {head.seq}: it is an older "
             "copy, or lost its last commits in a power failure. The reader would skip new rows. Restore the newer "
@@ -83,16 +82,17 @@ def require_there(position: Position, head: Head, path: str) -> None:
         )
 
 
-def not_replayed(seq: int, head: Head, path: str) -> StoreUnavailableError:
-    """Returns the error for a request for the log up to ``seq``, of which a standby has replayed less."""
-    return StoreUnavailableError(
-        f"{path} is read from a standby that has not replayed all of it yet: the log there ends at seq {head.seq}, and "
-        f"this reader is at seq {seq}. Nothing is lost: call again when the standby has caught up, or have "
-        "target_session_attrs=read-write in the path to read from the server that writes.",
-        path=path,
-        asked=seq,
-        last=head.seq,
-    )
+def require_replayed(head: Head, seq: int, path: str) -> None:
+    """Raises StoreUnavailableError on a standby. Call it where the log up to ``seq``, or what it names, is missing."""
+    if isinstance(head, Replayed):
+        raise StoreUnavailableError(
+            f"{path} is read from a standby that has not replayed all of it yet: the log there ends at seq {head.seq}, "
+            f"and seq {seq} was asked for. Call again when the standby has caught up, or have "
+            "target_session_attrs=read-write in the path to read from the server that writes.",
+            path=path,
+            asked=seq,
+            last=head.seq,
+        )
 
 
 def lost_error(asked: str, horizon: Head, path: str) -> DataLostError:

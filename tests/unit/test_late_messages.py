@@ -61,7 +61,7 @@ def test_a_drain_into_a_sink_that_rejects_goes_on_and_counts_once(source: str, a
 def test_a_row_that_lies_years_below_the_bound_has_a_time_in_another_unit(ahead: str) -> None:
     """Microseconds since 1970 that were taken from seconds are in 1970."""
     with rt.openSink(ahead, producer="P") as sink:
-        with pytest.raises(rt.LateRowError, match="more than 10 years below: check the unit of the time"):
+        with pytest.raises(rt.LateRowError, match="more than 10 years below: check the unit of its time"):
             sink.sendRow({**row("10:00"), "rowtime": "1970-01-14T09:39:00Z"})
         with pytest.raises(rt.LateRowError) as caught:
             sink.sendRow(row("9:00"))

@@ -42,9 +42,9 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
     (
         errors.QueryCanceled,
         (
-            "The server of {path} has cancelled this call: {what}. Let statement_timeout of the user and of the "
-            "database be longer than the 10 seconds that a call may wait for a lock, and than large reads take, or 0. "
-            "Then call again: a commit that has landed in spite of this error does not land twice."
+            "The server of {path} has cancelled this call: {what}. Call again: a commit that has landed in spite of "
+            "this error does not land twice. If it took too long, let statement_timeout of the user and of the "
+            "database be longer than the 10 seconds that a call may wait for a lock, and than large reads take, or 0."
         ),
         {},
     ),

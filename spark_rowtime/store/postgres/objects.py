@@ -110,13 +110,16 @@ class Objects:
         names = [name for name in given if _REMOVABLE.fullmatch(name)]
         if strangers := set(given).difference(names):
             LOG.warning("%s has names that no object has; nothing was removed: %r", self.path, sorted(strangers)[:5])
-        with self._reached() as (system, folder), ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
-            return sum(several.map(partial(_removed, system, f"{folder}/{self.stream}"), names))
+        with self._reached() as (system, folder):
+            return _all_removed(system, f"{folder}/{self.stream}", names)
 
     def remove_all(self) -> None:
-        """Removes the folder with all its objects, if it is there."""
+        """Removes the folder with all its objects, if it is there. The mark goes last, or nobody could go on."""
         with self._reached(advice=_LEFT) as (system, folder), suppress(FileNotFoundError):
-            system.delete_dir(f"{folder}/{self.stream}")
+            place = f"{folder}/{self.stream}"
+            found = system.get_file_info(fs.FileSelector(place))
+            _all_removed(system, place, [info.base_name for info in found if info.base_name != OWNER_OBJECT])
+            system.delete_dir(place)
 
     def read_mark(self) -> bytes | None:
         """Returns the content of the object that names the owner; None if there is none."""
@@ -168,7 +171,8 @@ class Objects:
         )
 
     def _write(self, name: str, parts: Sequence[pa.Buffer | bytes]) -> None:
-        with self._reached(name, _AGAIN if name == OWNER_OBJECT else _COMMITTED_NOTHING) as (system, folder):
+        advice = _AGAIN if name == OWNER_OBJECT else _COMMITTED_NOTHING
+        with self._reached(name, advice) as (system, folder):
             try:
                 if isinstance(system, fs.LocalFileSystem):
                     _write_file(Path(folder) / self.stream / name, parts, makes_folder=name == SCHEMA_OBJECT)
@@ -176,13 +180,13 @@ class Objects:
                 with system.open_output_stream(f"{folder}/{self.stream}/{name}") as file:
                     for part in parts:
                         file.write(part)
-                self._require_there(system, folder, name, sum(memoryview(part).nbytes for part in parts))
+                self._require_there(system, folder, name, sum(memoryview(part).nbytes for part in parts), advice)
             except FileNotFoundError:
                 if name == SCHEMA_OBJECT:
                     raise
                 raise self._no_folder(name) from None
 
-    def _require_there(self, system: fs.FileSystem, folder: str, name: str, size: int) -> None:
+    def _require_there(self, system: fs.FileSystem, folder: str, name: str, size: int, advice: str) -> None:
         """Raises StoreUnavailableError if the first object that this process writes in the location is not there.
 
         What stands between a client and an object store, such as a portal, may answer each request with a page.
@@ -191,8 +195,7 @@ class Objects:
         if place not in _SEEN and (found := system.get_file_info(f"{folder}/{self.stream}/{name}").size) != size:
             raise StoreUnavailableError(
                 f"{self.url(name)} was written, but has {found or 0} bytes there instead of {size}: something else "
-                "than the object store answers. Nothing of this call was committed. Check AWS_ENDPOINT_URL, and the "
-                "network of this machine, and call again.",
+                f"than the object store answers. Check AWS_ENDPOINT_URL, and the network of this machine. {advice}",
                 path=self.path,
                 object=self.url(name),
             )
@@ -249,6 +252,12 @@ def strange(path: str, what: str) -> StoreCorruptError:
         f"The database has {what}, of the stream at {path}. Somebody has changed it there; nothing was opened.",
         path=path,
     )
+
+
+def _all_removed(system: fs.FileSystem, folder: str, names: Iterable[str]) -> int:
+    """Removes objects, and returns how many of them were there."""
+    with ThreadPoolExecutor(REMOVALS_AT_ONCE) as several:
+        return sum(several.map(partial(_removed, system, folder), names))
 
 
 def _removed(system: fs.FileSystem, folder: str, name: str) -> bool:

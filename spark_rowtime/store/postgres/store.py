@@ -58,8 +58,8 @@ from spark_rowtime.store.retention import (
     Replayed,
     lost_error,
     never_registered,
-    not_replayed,
     require_kept,
+    require_replayed,
     require_there,
 )
 from spark_rowtime.store.settings import Change, StreamSettings, settings_of, settings_text
@@ -384,6 +384,21 @@ class PostgresStore(LedgerStore):
         self._seen = max(self._seen, end[0])
         return Replayed(*end) if replays else Head(*end)
 
+    @property
+    def _newest(self) -> Statement:
+        """Asks for the log's end. It goes before other queries, each of which sees what was committed until it runs."""
+        return log_state.POSITION, (self.number, self.name)
+
+    def _has(self, newest: Sequence[Sequence[Any]], upto: int) -> bool:
+        """Whether the server has all events up to ``upto`` that another one had; False: it has by now.
+
+        ``newest`` is its answer to ``_newest``. Raises StoreUnavailableError if it is a standby that lags.
+        """
+        if newest and newest[0][0] >= (end := min(upto, self._seen)):
+            return True
+        require_there(Position(end if newest else 0, None, None), self.head(), self.path)
+        return False
+
     def at(self, seq: int) -> Head:
         if seq == 0:
             return EMPTY
@@ -392,8 +407,7 @@ class PostgresStore(LedgerStore):
         if rows and seq >= head.horizon:
             return Head(*rows[0])
         if seq > head.seq:
-            if isinstance(end := self.head(), Replayed):
-                raise not_replayed(seq, end, self.path)
+            require_replayed(self.head(), seq, self.path)
             raise DataLostError(
                 f"The log of {self.path} ends at seq {head.seq}, and seq {seq} was asked for: the stream is an older "
                 "copy. Restore the newer one, or start again from the beginning.",
@@ -404,10 +418,10 @@ class PostgresStore(LedgerStore):
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         queries = trains.slices_between(self.number, after, upto)
-        *found, ends = self._connection.rows(*queries, (log_state.SELECT, (self.number, self.name)))
+        last: Statement = log_state.SELECT, (self.number, self.name)
+        newest, *found, ends = self._connection.rows(self._newest, *queries, last)
         head, _ = self._loaded(ends)
-        if head.seq < (end := min(upto.seq, self._seen)):  # this server is another one than that which was seen
-            require_there(Position(end, None, None), self.head(), self.path)
+        if not self._has(newest, upto.seq):
             return self.slices(after, upto)
         # Read last: if nothing is lost now, the slices found are complete.
         require_kept(after, head.beginning, self.path)
@@ -505,9 +519,11 @@ class PostgresStore(LedgerStore):
     def cuts(self, after: int = 0, upto: int | None = None) -> Iterator[LoggedCut]:
         end = self.head().seq if upto is None else upto
         while after < end:
-            found = topic_cuts.opened(self._rows(*topic_cuts.between(self.number, after, end)))
-            yield from found
-            after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
+            newest, rows = self._connection.rows(self._newest, topic_cuts.between(self.number, after, end))
+            if self._has(newest, end):
+                found = topic_cuts.opened(rows)
+                yield from found
+                after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
         return self._connection.one(topic_cuts.THERE, self.number) is not None
@@ -537,7 +553,10 @@ class PostgresStore(LedgerStore):
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto
         while after < end:
-            rows = self._rows(*rejections.portion(self.number, after, end))
+            head: Statement = log_state.SELECT, (self.number, self.name)
+            heads, rows = self._connection.rows(head, rejections.portion(self.number, after, end))
+            if self._loaded(heads)[0].rejections < end:
+                require_replayed(self.head(), self._seen, self.path)
             yield from (rejections.opened(row, self.schema, self.path) for row in rows)
             after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
 
