@@ -361,6 +361,30 @@ def test_a_reader_that_is_refused_closes_the_stream(path, monkeypatch):
     assert closed == [True]
 
 
+def test_a_read_that_failed_within_a_step_gives_the_bound_of_what_is_there_now(path, monkeypatch):
+    """What was read before is kept only for the same step: another server, with another log, may have taken over."""
+    with new_sink(path) as sink, rt.openReader(path, order="arrival") as reader:
+        for time in ("10:00", "10:01"):
+            sink.sendRow(row(time))
+            sink.flush()
+        read, failing = reader._store.read, [True]
+
+        def fails_once(piece):
+            if piece.least == us("10:01") and failing:
+                failing.pop()
+                raise rt.StoreUnavailableError("gone")
+            return read(piece)
+
+        monkeypatch.setattr(reader._store, "read", fails_once)
+        with pytest.raises(rt.StoreUnavailableError):
+            reader.read()
+        sink.sendRow(row("10:02"))
+        sink.flush()
+        train = reader.read()
+    assert (train.rows.num_rows, failing) == (3, [])
+    assert train.bound == bound("10:02")
+
+
 def test_the_schema_is_the_streams(path):
     assert rt.openReader(path).schema.names == ["rowtime", "ticker"]
 
