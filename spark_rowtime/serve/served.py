@@ -30,7 +30,7 @@ class Served:
     """The paths given to ``rowtime serve``. A path that is neither a table nor a stream must be a folder or a database.
 
     ``tables`` are the tables, in the order in which they were named. Raises StreamNotFoundError if a path is nothing of
-    all that.
+    all that, InvalidOptionError if it is a database without streams.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
