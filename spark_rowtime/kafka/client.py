@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -87,7 +88,21 @@ def describe_topics(admin: Any, names: Iterable[str], seconds: float) -> dict[st
 
 def list_offsets(admin: Any, asked: Mapping[Any, Any], seconds: float, **options: Any) -> dict[Any, Any]:
     """Asks for offsets; returns by partition the future of what its leader says."""
-    return _answers(admin, lambda left: admin.list_offsets(dict(asked), request_timeout=left, **options), seconds)
+
+    def ask(left: float) -> dict[Any, Any]:
+        answers = admin.list_offsets(dict(asked), request_timeout=left, **options)
+        return {place: _with_offset(future) for place, future in answers.items()}
+
+    return _answers(admin, ask, seconds)
+
+
+def _with_offset(answer: Any) -> Any:
+    """The future of an offset. Where one leader of several has not answered, the client says so by no error."""
+    errors = library().KafkaError
+    if answer.exception() is None and answer.result().offset == library().OFFSET_INVALID:
+        answer = Future[Any]()
+        answer.set_exception(library().KafkaException(errors(errors._TIMED_OUT, "its leader has not answered")))  # noqa: SLF001
+    return answer
 
 
 def _answers(admin: Any, ask: Callable[[float], dict[Any, Any]], seconds: float) -> dict[Any, Any]:
