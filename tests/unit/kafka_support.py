@@ -9,7 +9,8 @@ from spark_rowtime.kafka.topics import Part, TopicState
 P0, P1 = Part("orders", 0), Part("orders", 1)
 NAMES = (
     "_PARTITION_EOF", "OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC",
-    "_UNKNOWN_PARTITION", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "OTHER", *consumption._PASSING,
+    "_UNKNOWN_PARTITION", "GROUP_AUTHORIZATION_FAILED", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "OTHER",
+    *consumption._PASSING,
 )  # fmt: skip
 CODES = SimpleNamespace(**{name: name for name in NAMES})
 LIBRARY = SimpleNamespace(

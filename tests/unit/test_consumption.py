@@ -373,10 +373,12 @@ def test_another_error_ends_the_run(host: Host) -> None:
         host.step(failed(P0, "OTHER"))
 
 
-def test_an_error_of_the_group_names_it(host: Host) -> None:
+@pytest.mark.parametrize(("code", "lacks"), [("OTHER", False), ("GROUP_AUTHORIZATION_FAILED", True)])
+def test_an_error_of_the_group_names_it(host: Host, code: str, lacks: bool) -> None:
     no_part: Any = SimpleNamespace(topic=None, number=0)
-    with pytest.raises(rt.KafkaUnavailableError, match=r"group 'rowtime-orders' failed .* right Read on this group\."):
-        host.step(failed(no_part, "OTHER"))
+    with pytest.raises(rt.KafkaUnavailableError, match=r"group 'rowtime-orders' failed") as caught:
+        host.step(failed(no_part, code))
+    assert ("right Read on this group." in str(caught.value)) == lacks
 
 
 @pytest.mark.parametrize("told", [error("_AUTHENTICATION"), error("_SSL"), error("OTHER", fatal=True)])
