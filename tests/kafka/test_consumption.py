@@ -379,7 +379,7 @@ def test_a_topic_that_the_brokers_no_longer_stamp_says_nothing_of_their_clock(ka
     kafka.send(topic, [{"value": "1", "partition": 0}])
     topics = _topics(kafka.bootstrap, {"bootstrap.servers": kafka.bootstrap})
     looks, part = quiet.QuietPartitions(topics, 0, None, at_once, stamped=[topic]), Part(topic, 0)
-    assert [*looks._ends([part]).newest] == [part]
+    wait_for(lambda: [*looks._ends([part]).newest] == [part], "an answer of the leader")
     kafka.configure(topic, message_timestamp_type="CreateTime")
     wait_for(lambda: not looks._ends([part]).newest, "the setting of the topic")
     assert looks._ends([part]).ends == {part: 1}
