@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from spark_rowtime.adapter.sinks import Sinks
-from spark_rowtime.bounds.members import COUNTING, Status
+from spark_rowtime.bounds.members import Status
 from spark_rowtime.errors import InvalidOptionError, KafkaTopicError, KafkaUnavailableError, ProducerFencedError
 from spark_rowtime.kafka.alignment import Alignment
 from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
@@ -29,7 +29,7 @@ from spark_rowtime.kafka.watermarks import FORMATS
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_shared_store, open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.record import ProducerInfo
+from spark_rowtime.store.record import WAITED_FOR
 from spark_rowtime.types.arguments import to_choice, to_flag, to_text
 from spark_rowtime.types.timestamps import SECOND_MICROS, to_interval
 
@@ -180,7 +180,9 @@ class TopicAdapter:
             infos = store.snapshot().producers
         for name, info in infos.items():
             part = Part.of_producer(name)
-            if part is None or part.topic in self._topics or not pattern.fullmatch(part.topic) or not _counts(info):
+            if part is None or part.topic in self._topics or not pattern.fullmatch(part.topic):
+                continue
+            if info.status not in WAITED_FOR:  # it holds nothing back
                 continue
             with suppress(InvalidOptionError):  # another program has sent under this name
                 found = Checkpoint.read(info.checkpoint or "", name)
@@ -296,11 +298,6 @@ _CLOSE = (
     "If the topic is there, this client may not see it: check its rights. If it stays away, close the producer of each "
     "of its partitions, so that the stream does not wait for them: rowtime close STREAM {}."
 )
-
-
-def _counts(info: ProducerInfo) -> bool:
-    """Whether the stream waits for a producer, or did until it became idle."""
-    return info.status in (*COUNTING, Status.IDLE)
 
 
 def _floor(sinks: Sinks) -> int | None:

@@ -138,10 +138,14 @@ def _names_of(table: str) -> set[str]:
 def _is_stream(path: str) -> bool:
     try:
         open_store(path).close()
-    except RowtimeError as error:
-        if not (isinstance(error, StreamNotFoundError) or _is_database(path)):
+    except StreamNotFoundError:
+        if not list_stores(path):
+            raise
+        return False
+    except RowtimeError:
+        if not _is_database(path):
             return True  # the page says what is wrong with it
-        with suppress(*([StoreUnavailableError] if _is_database(path) else [])):  # it is listed again later
+        with suppress(StoreUnavailableError):  # it is listed again later
             if not list_stores(path):
                 raise
         return False

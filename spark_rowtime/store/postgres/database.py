@@ -41,7 +41,7 @@ _CREATE = (
     "INSERT INTO rowtime.streams (name, uuid, schema, settings, ancestors, id) OVERRIDING SYSTEM VALUE "
     "VALUES (%s, %s, %s, %s, %s, %s)"
 )
-_NUMBERED = "SELECT 1 FROM rowtime.streams WHERE id = %s"
+NUMBERED = "SELECT 1 FROM rowtime.streams WHERE id = %s"
 _MOST_NUMBER = (1 << 32) - 1
 """The largest number of a stream: advisory locks have 32 bits for it."""
 _DATABASE = "SELECT current_database(), extract(epoch FROM pg_postmaster_start_time())::text"
@@ -113,7 +113,7 @@ def free_number(cursor: psycopg.Cursor[Any]) -> int:
     who has the old one open finds that it is gone.
     """
     number = 1 + secrets.randbelow(_MOST_NUMBER)
-    return free_number(cursor) if cursor.execute(_NUMBERED, (number,)).fetchone() else number
+    return free_number(cursor) if cursor.execute(NUMBERED, (number,)).fetchone() else number
 
 
 def require_encoding(cursor: psycopg.Cursor[Any], where: Address) -> None:

@@ -25,7 +25,15 @@ from spark_rowtime.store.postgres import copies, cuts, records, rejections, trai
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.ahead import portions
 from spark_rowtime.store.postgres.connection import Connection, Statement, run
-from spark_rowtime.store.postgres.database import free_number, insert_stream, is_there, once, open_postgres, under_lock
+from spark_rowtime.store.postgres.database import (
+    NUMBERED,
+    free_number,
+    insert_stream,
+    is_there,
+    once,
+    open_postgres,
+    under_lock,
+)
 from spark_rowtime.store.postgres.inline import CarriedTrains
 from spark_rowtime.store.postgres.objects import InObject, Objects
 from spark_rowtime.store.postgres.owner import first_mark
@@ -108,7 +116,6 @@ _HEAD_COLUMNS = (
     "horizon_floor, horizon_largest, horizon_rows"
 )
 _HEAD = f"UPDATE rowtime.heads SET ({_HEAD_COLUMNS}) = ({', '.join(['%s'] * 21)}) WHERE stream = %s"  # noqa: S608
-_THERE = "SELECT 1 FROM rowtime.streams WHERE id = %s"
 COPIED = "copied"
 """Stands for the run of the clock in the head of a copy: the uptime goes on when the copy is first written to."""
 
@@ -144,7 +151,7 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
 
 def _landed(where: Address, streams: Sequence[int]) -> bool | None:
     """Returns whether the copy is there although its connection was lost; None: the database cannot be asked."""
-    statements = [statement for stream in streams for statement in (copies.ended(stream), (_THERE, (stream,)))]
+    statements = [statement for stream in streams for statement in (copies.ended(stream), (NUMBERED, (stream,)))]
     try:
         return any(once(where, lambda connection: run(connection, statements))[1:]) if streams else False
     except RowtimeError:

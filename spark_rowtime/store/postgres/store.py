@@ -368,7 +368,7 @@ class PostgresStore(LedgerStore):
         return self._connection.rows((sql, values))[0]
 
     def _head_row(self, connection: Connection) -> tuple[LogState, Reading]:
-        return self._loaded(*connection.rows((log_state.SELECT, (self.number, self.name))))
+        return self._loaded(*connection.rows(self._head))
 
     def _loaded(self, rows: list[tuple[Any, ...]]) -> tuple[LogState, Reading]:
         """Returns the answer to ``log_state.SELECT``."""
@@ -383,6 +383,11 @@ class PostgresStore(LedgerStore):
         *end, replays = row
         self._seen = max(self._seen, end[0])
         return Replayed(*end) if replays else Head(*end)
+
+    @property
+    def _head(self) -> Statement:
+        """Asks for the log's end, and all else that the head has; ``_loaded`` takes the answer."""
+        return log_state.SELECT, (self.number, self.name)
 
     @property
     def _newest(self) -> Statement:
@@ -402,7 +407,7 @@ class PostgresStore(LedgerStore):
     def at(self, seq: int) -> Head:
         if seq == 0:
             return EMPTY
-        rows, ends = self._connection.rows((log.AT, (self.number, seq)), (log_state.SELECT, (self.number, self.name)))
+        rows, ends = self._connection.rows((log.AT, (self.number, seq)), self._head)
         head, _ = self._loaded(ends)
         if rows and seq >= head.horizon:
             return Head(*rows[0])
@@ -418,8 +423,7 @@ class PostgresStore(LedgerStore):
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         queries = trains.slices_between(self.number, after, upto)
-        last: Statement = log_state.SELECT, (self.number, self.name)
-        newest, *found, ends = self._connection.rows(self._newest, *queries, last)
+        newest, *found, ends = self._connection.rows(self._newest, *queries, self._head)
         head, _ = self._loaded(ends)
         if not self._has(newest, upto.seq):
             return self.slices(after, upto)
@@ -500,9 +504,7 @@ class PostgresStore(LedgerStore):
         return self._connection.call(lambda connection: reader.read(connection, full=full))
 
     def summary(self) -> Summary:
-        weakest, ends = self._connection.rows(
-            records.weakest_but(self.number, ""), (log_state.SELECT, (self.number, self.name))
-        )
+        weakest, ends = self._connection.rows(records.weakest_but(self.number, ""), self._head)
         head, _ = self._loaded(ends)
         holder, clock = records.member(weakest) or (None, None)
         expected = clock is not None and clock.status is Status.EXPECTED
@@ -553,9 +555,8 @@ class PostgresStore(LedgerStore):
     def rejections(self, after: int = 0, upto: int | None = None) -> Iterator[Rejection]:
         end = self.rejections_end() if upto is None else upto
         while after < end:
-            head: Statement = log_state.SELECT, (self.number, self.name)
-            heads, rows = self._connection.rows(head, rejections.portion(self.number, after, end))
-            if self._loaded(heads)[0].rejections < end:
+            ends, rows = self._connection.rows(self._head, rejections.portion(self.number, after, end))
+            if self._loaded(ends)[0].rejections < end:
                 require_replayed(self.head(), self._seen, self.path)
             yield from (rejections.opened(row, self.schema, self.path) for row in rows)
             after = rows[-1][0] if len(rows) == rejection_rules.PORTION_REJECTIONS else end
@@ -591,9 +592,7 @@ class PostgresStore(LedgerStore):
         )
 
     def _is_current(self) -> bool:
-        found, head = self._connection.rows(
-            (snapshot.ABOUT, (self.number,)), (log_state.POSITION, (self.number, self.name))
-        )
+        found, head = self._connection.rows((snapshot.ABOUT, (self.number,)), self._newest)
         about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
         return bool(head) and any(
             schema.equals(self.schema, check_metadata=True) and settings == self.settings for schema, settings in about
