@@ -8,13 +8,16 @@ from contextlib import suppress
 from operator import methodcaller
 from typing import Any
 
-from spark_rowtime.errors import KafkaUnavailableError, MessageNotReadyError, ProducerFencedError, RowtimeError
+from spark_rowtime.errors import MessageNotReadyError, ProducerFencedError, RowtimeError
 from spark_rowtime.kafka.alignment import Alignment
-from spark_rowtime.kafka.checkpoint import Checkpoint, replaced
-from spark_rowtime.kafka.client import LOG, PASSING, ConnectionErrors, brokers, library, new_client, unavailable
+from spark_rowtime.kafka.checkpoint import Checkpoint
+from spark_rowtime.kafka.client import LOG, library, new_client, unavailable
+from spark_rowtime.kafka.client_failures import PASSING_READS, RECEIVED_BYTES, ClientFailures
+from spark_rowtime.kafka.group_offsets import GroupOffsets
 from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
 from spark_rowtime.kafka.group_wait import GroupWait
 from spark_rowtime.kafka.inquiry import in_background
+from spark_rowtime.kafka.known_topics import KnownTopics
 from spark_rowtime.kafka.lost_messages import LostMessages
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.quiet import QuietPartitions
@@ -26,27 +29,12 @@ POLL_SECONDS = 0.05
 """The longest wait for a batch of messages."""
 UNREAD_POLL_SECONDS = 0.5
 """The same where no messages are read: the wait for what Kafka says about the partitions."""
-TOPIC_LOOK_SECONDS = 30.0
-"""Seconds between two looks whether the topics are still those that they were."""
-GROUP_SECONDS = 5.0
-"""Seconds between two commits of offsets to the consumer group."""
 SETTLE_SECONDS = 15.0
 """How long a host that was fenced waits for Kafka to take the partition from it. Longer than a session's timeout."""
 OTHERS_SECONDS = 0.5
 """Seconds between two looks at how far other hosts have read."""
 CONTEST_SECONDS = 120.0
 """If a partition that was taken back is taken over again within so many seconds, there is a second consumer group."""
-DOWN_SECONDS = 30.0
-"""How long all brokers may be away before the feed fails."""
-RECEIVED_BYTES = "receive.message.max.bytes"
-"""The client's option for the largest answer that it takes. It names it where an answer is larger."""
-_PASSING = (
-    *PASSING,
-    *("_ALL_BROKERS_DOWN", "_RESOLVE", "_MAX_POLL_EXCEEDED", "_WAIT_COORD", "REQUEST_TIMED_OUT"),
-    *("COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "REBALANCE_IN_PROGRESS"),
-    *("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"),
-)
-"""Errors that the client gets over by itself."""
 
 
 class Consumption:
@@ -77,16 +65,15 @@ class Consumption:
         assigned: Callable[[], object] = lambda: None,
         ask: Callable[[Callable[[], Any]], Future[Any]] = in_background,
     ) -> None:
-        self._ask, self._reads, self._discover, self._attach = ask, reads, discover, attach
+        self._reads, self._attach = reads, attach
         self._alignment, self._others, self._assigned = alignment, others, assigned
         self._others_done, self._looked_at_others = others is None, 0.0
         self._poll_seconds = POLL_SECONDS if reads else UNREAD_POLL_SECONDS
-        self._topics, self._known, self._open, self._quiet = topics, known, open_feed, quiet
+        self._topics, self._open, self._quiet = topics, open_feed, quiet
         self._skips_lost, self._until_end = skips_lost, until_end
         self._ends: dict[Part, int] = {}
         self._feeds: dict[Part, PartitionReader] = {}
-        self._left_at: dict[Part, int] = {}
-        """The next offset of each partition that this host has let go."""
+        self._known = KnownTopics(topics, known, self._feeds, discover, ask, time.monotonic())
         self._unchecked: set[Part] = set()
         """The partitions that are read, without a question yet whether they still have what was read before."""
         self._checking: set[Part] = set()
@@ -98,22 +85,10 @@ class Consumption:
         self._failure: Exception | None = None
         self._assigned_at: float | None = None
         """When Kafka last told this host which partitions it has, which may be none; None: not yet."""
-        self._group, self._received_bytes = options.get("group.id", ""), options.get(RECEIVED_BYTES)
-        self._down: tuple[float, float] | None = None
-        """When the client first told that all brokers are away, and last; None: not since the last message."""
-        self._errors = ConnectionErrors()
-        self._looked_at_topics = time.monotonic()
-        self._topics_now: Future[tuple[dict[str, TopicState | None], dict[str, TopicState]]] | None = None
-        """The question whether the topics are still those that they were, and for new ones, until it is answered."""
-        self._asked_at: dict[Part, int] = {}
-        """The next offset of each partition when this was asked."""
-        self._sure: dict[Part, int] = {}
-        """The same of the last question whose answer was that they are; what was read since may be of other topics."""
-        self._told_group_at = 0.0
-        self._told_group: dict[Part, int] = {}
-        """The offsets that the consumer group was told last."""
-        self._kafka = library()
-        self._consumer = new_client("consumer", {**options, "error_cb": self._client_failed})
+        self._group, self._kafka = options.get("group.id", ""), library()
+        self._client_failures = ClientFailures(topics.servers, options.get(RECEIVED_BYTES))
+        self._consumer = new_client("consumer", {**options, "error_cb": self._client_failures})
+        self._offsets = GroupOffsets(self._consumer, self._feeds)
         poll_seconds = float(options.get("max.poll.interval.ms", GROUP_POLL_SECONDS * 1000)) / 1000
         self._group_wait = GroupWait(topics.servers, self._group, time.monotonic(), poll_seconds)
 
@@ -123,7 +98,7 @@ class Consumption:
             self._subscribe()
             while not self._ended():
                 self._step()
-            self._tell_group(self._feeds, wait=True)
+            self._offsets.tell(self._feeds, wait=True)
         except BaseException as error:
             self._failure = self._failure or (error if isinstance(error, Exception) else RuntimeError("ended"))
             raise
@@ -138,16 +113,16 @@ class Consumption:
 
     def _subscribe(self) -> None:
         """Tells Kafka which topics this host reads; a second call adds topics, and takes no partition away."""
-        self._consumer.subscribe(list(self._known), on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
+        self._consumer.subscribe(self._known.names, on_assign=self._assign, on_revoke=self._revoke, on_lost=self._lose)
 
     def _step(self) -> None:
         batches = self._consumed()
-        if self._failure is not None:
-            raise self._failure
+        if (failure := self._failed) is not None:
+            raise failure
         for part, messages in batches.items():
             self._take(part, messages)
         if batches:
-            self._down = None
+            self._client_failures.received()
         self._learn_ends()
         self._promise_quiet()
         self._keep_up(time.monotonic())
@@ -184,30 +159,26 @@ class Consumption:
     def _keep_up(self, now: float) -> None:
         """Does what is due by now, whether or not messages came."""
         self._flush(feed for feed in self._feeds.values() if feed.due(now))
-        if now - self._told_group_at >= GROUP_SECONDS:
-            self._told_group_at = now
-            self._tell_group(self._feeds)
-        self._look_at_topics(now)
+        self._offsets.keep_up(now)
+        if new := self._known.look(now):
+            self._read_new(new)
         self._settle(now)
         self._go_on(now)
         self._align()
         if self._assigned_at is None:
-            self._group_wait.look(now, self._errors.last)
+            self._group_wait.look(now, self._client_failures.last)
 
-    def _tell_group(self, parts: Iterable[Part], *, wait: bool = False) -> None:
-        """Commits the offsets that the stream has to the consumer group, where Kafka's tools show them.
+    def _read_new(self, topics: dict[str, TopicState]) -> None:
+        """Reads topics that came since, too."""
+        LOG.info("New topics are read, too: %s", ", ".join(topics))
+        self._attach(topics)
+        self._known.add(topics)
+        self._subscribe()
 
-        They are never read: a group that does not take them, or loses them, changes nothing.
-        """
-        stored = {part: self._feeds[part].stored for part in parts if part in self._feeds}
-        new = {part: offset for part, offset in stored.items() if self._told_group.get(part) != offset}
-        if new:
-            self._told_group |= new
-            offsets = [self._kafka.TopicPartition(*part, offset) for part, offset in new.items()]
-            try:
-                self._consumer.commit(offsets=offsets, asynchronous=not wait)
-            except self._kafka.KafkaException as error:
-                LOG.debug("The consumer group was not told the offsets: %s", error)
+    @property
+    def _failed(self) -> Exception | None:
+        """With what this host ends."""
+        return self._failure or self._client_failures.first
 
     def _is_read(self, message: Any) -> bool:
         """Whether the client reads the partition: it has a message, or has met the end."""
@@ -344,12 +315,12 @@ class Consumption:
 
     def _revoke(self, _: Any, partitions: list[Any]) -> None:
         for part in [Part(p.topic, p.partition) for p in partitions]:
-            if self._failure is None:
+            if self._failed is None:
                 try:
                     self._guarded(part, methodcaller("flush"))
                 except Exception as error:  # noqa: BLE001
                     self._failure = error
-            self._tell_group([part])
+            self._offsets.tell([part])
             self._release(part)
 
     def _lose(self, _: Any, partitions: list[Any]) -> None:
@@ -364,12 +335,12 @@ class Consumption:
         for asked in (self._unchecked, self._checking):
             asked.discard(part)
         self._waits.forget(part)
-        self._told_group.pop(part, None)
+        self._offsets.forget(part)
         if self._alignment is not None:
             self._alignment.forget(part)
         feed = self._feeds.pop(part, None)
         if feed is not None:
-            self._left_at[part] = feed.next
+            self._known.left(part, feed.next)
             with suppress(RowtimeError):
                 feed.drop()
 
@@ -397,8 +368,8 @@ class Consumption:
             if feed is not None and part in self._feeds:
                 self._out_of_range(part, feed, error.str())
         elif error.code() in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):  # noqa: SLF001
-            self._require_same(part.topic, self._topics.find(part.topic))
-        elif error.code() in [getattr(codes, name) for name in _PASSING]:
+            self._known.require_same(part.topic)
+        elif error.code() in [getattr(codes, name) for name in PASSING_READS]:
             LOG.debug("Reading %s: %s", part.producer, error)
         elif not part.topic:
             lacks = error.code() == codes.GROUP_AUTHORIZATION_FAILED
@@ -412,7 +383,7 @@ class Consumption:
 
         ``text``: what the client says.
         """
-        self._require_same(part.topic, self._topics.find(part.topic))
+        self._known.require_same(part.topic)
         start, end = self._topics.starts([part])[part], self._topics.ends([part], committed=False)[part]
         if feed.shorter and end >= feed.next:  # an old leader's answer
             feed.shorter = False
@@ -458,54 +429,3 @@ class Consumption:
             return self._kafka.TopicPartition(*feed.part, feed.next)
         self._unchecked.add(feed.part)
         return self._kafka.TopicPartition(*feed.part, feed.last.end)
-
-    def _look_at_topics(self, now: float) -> None:
-        if self._topics_now is None and now - self._looked_at_topics >= TOPIC_LOOK_SECONDS:
-            self._looked_at_topics = now
-            self._asked_at = {part: feed.next for part, feed in self._feeds.items()}
-            names = list(self._known)
-            self._topics_now = self._ask(lambda: ({name: self._topics.find(name) for name in names}, self._discover()))
-        if self._topics_now is not None and self._topics_now.done():
-            (found, new), self._topics_now = self._topics_now.result(), None
-            for name, state in found.items():
-                self._require_same(name, state)
-            self._sure |= self._asked_at
-            if new:
-                LOG.info("New topics are read, too: %s", ", ".join(new))
-                self._attach(new)
-                self._known |= new
-                self._subscribe()
-
-    def _require_same(self, name: str, state: TopicState | None) -> None:
-        """Raises KafkaTopicError if a topic was deleted, or deleted and created again."""
-        known, found = self._known[name], None if state is None else state.id
-        if found != known.id:
-            reached = {**self._left_at, **{part: feed.next for part, feed in self._feeds.items()}}
-            parts = [part for part in reached if part.topic == name] or known.parts
-            part = max(parts, key=lambda part: reached.get(part, 0))
-            raise replaced(part, known.id, reached.get(part), found, sure=self._sure.get(part))
-
-    def _client_failed(self, error: Any) -> None:
-        """The client's own errors; it goes on by itself where it can."""
-        codes, now = self._kafka.KafkaError, time.monotonic()
-        LOG.warning("Kafka's client: %s", error)
-        self._errors(error)
-        if error.code() in (codes._AUTHENTICATION, codes._SSL) or error.fatal():  # noqa: SLF001
-            self._failure = self._failure or unavailable(self._topics.servers, error, "The connection")
-        elif RECEIVED_BYTES in error.str():
-            self._failure = self._failure or self._too_large(error)
-        elif error.code() == codes._ALL_BROKERS_DOWN:  # noqa: SLF001
-            first, last = self._down or (now, now)
-            self._down = (first if now - last <= DOWN_SECONDS else now), now
-            if now - self._down[0] > DOWN_SECONDS:
-                self._failure = self._failure or unavailable(self._topics.servers, self._errors.last, "Reading")
-
-    def _too_large(self, error: Any) -> KafkaUnavailableError:
-        """The error for an answer that the client does not take. It asks again and gets the same."""
-        return KafkaUnavailableError(
-            f"A message at {brokers(self._topics.servers)} is larger than {RECEIVED_BYTES} ({self._received_bytes}), "
-            f"so no partition of its broker goes on: {error.str()}. Set kafka.{RECEIVED_BYTES} higher, at most to "
-            "2147483647.",
-            servers=self._topics.servers or None,
-            code=error.name(),
-        )

@@ -18,7 +18,8 @@ from spark_rowtime.kafka.client import (
     new_client,
     unavailable,
 )
-from spark_rowtime.kafka.consumption import RECEIVED_BYTES, Consumption
+from spark_rowtime.kafka.client_failures import RECEIVED_BYTES
+from spark_rowtime.kafka.consumption import Consumption
 from spark_rowtime.kafka.declaration import Declaration
 from spark_rowtime.kafka.decoding import function_named
 from spark_rowtime.kafka.from_sql import require_allowed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import consumption, partition_reader, quiet
+from spark_rowtime.kafka import client_failures, consumption, known_topics, partition_reader, quiet
 from spark_rowtime.kafka.checkpoint import Checkpoint
 from spark_rowtime.kafka.inquiry import in_background
 from spark_rowtime.kafka.partition_feed import PartitionFeed
@@ -145,7 +145,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(consumption, "time", clock)
+    for module in (consumption, client_failures):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(partition_reader, "time", clock)
     return clock
 
@@ -239,7 +240,7 @@ def test_brokers_that_were_away_an_hour_ago_may_be_away_again(
         yield "_ALL_BROKERS_DOWN"
         yield []
 
-    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 100.0)
+    monkeypatch.setattr(known_topics, "TOPIC_LOOK_SECONDS", 100.0)
     with pytest.raises(rt.KafkaUnavailableError, match="_BAD_MSG"):
         read(tmp_path / "s", Brokers(0, 1), answers(), monkeypatch)
     assert clock.seconds == 4641
@@ -313,7 +314,7 @@ def test_a_partition_is_taken_back_once_in_a_while(
             yield clock.passes(1)
             yield clock.passes(consumption.SETTLE_SECONDS + 1)
 
-    monkeypatch.setattr(consumption, "TOPIC_LOOK_SECONDS", 1e9)
+    monkeypatch.setattr(known_topics, "TOPIC_LOOK_SECONDS", 1e9)
     with pytest.raises(rt.ProducerFencedError):
         read(tmp_path / "s", Brokers(0, 9), answers(), monkeypatch)
     assert numbers(path) == [0, 1, 2]

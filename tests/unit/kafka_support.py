@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 
-from spark_rowtime.kafka import consumption
+from spark_rowtime.kafka import client_failures
 from spark_rowtime.kafka.topics import Part, TopicState
 
 P0, P1 = Part("orders", 0), Part("orders", 1)
 NAMES = (
     "_PARTITION_EOF", "OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC",
     "_UNKNOWN_PARTITION", "GROUP_AUTHORIZATION_FAILED", "_AUTHENTICATION", "_SSL", "_ALL_BROKERS_DOWN", "OTHER",
-    *consumption._PASSING,
+    *client_failures.PASSING_READS,
 )  # fmt: skip
 CODES = SimpleNamespace(**{name: name for name in NAMES})
 LIBRARY = SimpleNamespace(

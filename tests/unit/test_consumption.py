@@ -12,11 +12,13 @@ from kafka_support import LIBRARY, P0, P1, Broker, error, failed, part_of
 from unit_support import new_stream, row
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import client, consumption, partition_feed
+from spark_rowtime.kafka import client, client_failures, consumption, group_offsets, partition_feed
 from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
-from spark_rowtime.kafka.consumption import DOWN_SECONDS, SETTLE_SECONDS, TOPIC_LOOK_SECONDS, Consumption
+from spark_rowtime.kafka.client_failures import DOWN_SECONDS, PASSING_READS
+from spark_rowtime.kafka.consumption import SETTLE_SECONDS, Consumption
 from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
 from spark_rowtime.kafka.group_wait import TOLD_SECONDS
+from spark_rowtime.kafka.known_topics import TOPIC_LOOK_SECONDS
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.partition_watch import UnreadPartition
 from spark_rowtime.kafka.topics import Part, TopicState
@@ -84,7 +86,8 @@ def take_over(path: str, part: Part = P0) -> Callable[[], None]:
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(consumption, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    for module in (consumption, client_failures):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("spark_rowtime.kafka.partition_reader.time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
@@ -93,7 +96,8 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def broker(now: list[float], monkeypatch: pytest.MonkeyPatch) -> Broker:
     broker = Broker(now)
     monkeypatch.setattr(consumption, "library", lambda: LIBRARY)
-    monkeypatch.setattr(client, "library", lambda: LIBRARY)
+    for module in (client, client_failures, group_offsets):
+        monkeypatch.setattr(module, "library", lambda: LIBRARY)
     monkeypatch.setattr(consumption, "new_client", lambda *_: broker)
     broker.log[P0] = ["a", "b", "c"]
     return broker
@@ -182,7 +186,7 @@ def test_a_host_that_kafka_assigns_nothing_warns_and_ends(
     now[0] += 3600
     host.step()
     assert caplog.messages == [], "it has partitions"
-    host.loop._client_failed(error("_TRANSPORT"))
+    host.loop._client_failures(error("_TRANSPORT"))
     for _ in range(2):
         caplog.clear()
         host.loop._lose(None, [part_of(P0), part_of(P1)])
@@ -356,11 +360,11 @@ def test_a_partition_that_is_not_read_and_has_become_shorter_has_lost_messages(
             loop._step()
 
 
-@pytest.mark.parametrize("code", consumption._PASSING)
+@pytest.mark.parametrize("code", PASSING_READS)
 def test_errors_that_pass_end_nothing(host: Host, now: list[float], code: str) -> None:
     host.step(failed(P0, code))
     for _ in range(2):
-        host.loop._client_failed(error(code))
+        host.loop._client_failures(error(code))
         now[0] += 0 if code == "_ALL_BROKERS_DOWN" else DOWN_SECONDS + 1
     host.step()
     assert host.loop._feeds[P0].next == 3
@@ -383,24 +387,24 @@ def test_an_error_of_the_group_names_it(host: Host, code: str, lacks: bool) -> N
 
 @pytest.mark.parametrize("told", [error("_AUTHENTICATION"), error("_SSL"), error("OTHER", fatal=True)])
 def test_an_error_of_the_connection_that_does_not_pass(host: Host, told: Any) -> None:
-    host.loop._client_failed(told)
+    host.loop._client_failures(told)
     with pytest.raises(rt.KafkaUnavailableError, match="The connection"):
         host.step()
 
 
 def test_brokers_may_be_away_for_a_while(host: Host, now: list[float]) -> None:
     down = error("_ALL_BROKERS_DOWN")
-    host.loop._client_failed(down)
+    host.loop._client_failures(down)
     now[0] += DOWN_SECONDS - 1
-    host.loop._client_failed(down)
+    host.loop._client_failures(down)
     host.step()  # messages come again
     now[0] += 2
-    host.loop._client_failed(down)
+    host.loop._client_failures(down)
     now[0] += DOWN_SECONDS + 1  # another time
-    host.loop._client_failed(down)
+    host.loop._client_failures(down)
     host.step(lambda: None)
     for _ in range(2):
         now[0] += DOWN_SECONDS - 1
-        host.loop._client_failed(down)
+        host.loop._client_failures(down)
     with pytest.raises(rt.KafkaUnavailableError, match="Reading"):
         host.step()
