@@ -205,6 +205,9 @@ def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_l
     queries = [pipeline.run(hours(joined), "windows"), pipeline.run(joined, "joined")]
     endless = orders.join(trades, F.expr("o.n = t.n")).select("o.rowtime", "o.n")
     queries.append(pipeline.run(endless, "endless"))
+    at_end = F.date_trunc("HOUR", F.col("h.end") + F.expr("INTERVAL 1 HOUR")).alias("rowtime")
+    totals = orders.groupBy(F.window("rowtime", "1 hour").alias("h"), "n").count()
+    queries.append(pipeline.run(totals.join(trades, "n").select(at_end, "n"), "totals"))
 
     def settle() -> None:
         for query in queries:
@@ -216,8 +219,9 @@ def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_l
         assert (found.cause, found.holder) == (rt.Cause.SILENT, "desk")
         assert f"right side of the INNER JOIN, {pipeline.path('trades')}" in found.chain[-2].note
         assert "must promise 2006-09-11T11:00:00.000001Z" in found.remedy
-    lost = pipeline.why("endless")
-    assert (lost.cause, "The ON of the join needs a condition" in lost.remedy) == (rt.Cause.BOUND_LOST, True)
+    for name in ("endless", "totals"):
+        lost = pipeline.why(name)
+        assert (lost.cause, "The ON of the join needs a condition" in lost.remedy) == (rt.Cause.BOUND_LOST, True)
     desk.sendRowtimeBound("2006-09-11T11:00:00.000001Z")
     desk.flush()
     settle()

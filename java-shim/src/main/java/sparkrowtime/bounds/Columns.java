@@ -39,6 +39,11 @@ public final class Columns {
     return get(column.exprId(), WHOLE);
   }
 
+  /** Whether the column, or a time inside it, has a bound. */
+  boolean has(Attribute column) {
+    return bounds.containsKey(column.exprId());
+  }
+
   void put(ExprId id, List<Integer> place, Bound bound) {
     if (bound != null) {
       bounds.computeIfAbsent(id, any -> new HashMap<>()).put(place, bound);

@@ -53,6 +53,15 @@ public final class ExprBounds {
     return choices == null ? null : weakest(choices, place);
   }
 
+  /** Whether an expression has a bound where all the columns in it have one, and so have the times of windows in them. */
+  static boolean keeps(Expression e) {
+    Columns known = new Columns();
+    for (Attribute a : Scala.list(e.references().toSeq())) {
+      List.of(Columns.WHOLE, Columns.START, Columns.END).forEach(place -> known.put(a.exprId(), place, Bound.of(0)));
+    }
+    return new ExprBounds(known).of(e) != null;
+  }
+
   /** The place of something in a struct's field, given its place in the field. */
   public static List<Integer> within(int field, List<Integer> place) {
     return Stream.concat(Stream.of(field), place.stream()).toList();

@@ -102,7 +102,7 @@ final class OutputBounds {
           "The output column {} carries no bound: it comes from {}, which is not known to keep the"
               + " order of time. Consumers will not learn how far the output is complete.",
           a.name(),
-          Origin.of(a, written, plan -> bounds.of(plan).get(a) != null));
+          Origin.ofLoss(a, written, bounds::of));
     }
   }
 

@@ -182,7 +182,7 @@ final class QueryStatus {
     Columns columns = bounds.of(written);
     for (Attribute a : Scala.list(written.output())) {
       if (a.dataType() instanceof TimestampType && columns.get(a) == null) {
-        lost.put(a.name(), cut(Origin.of(a, written, plan -> bounds.of(plan).get(a) != null)));
+        lost.put(a.name(), cut(Origin.ofLoss(a, written, bounds::of)));
       }
     }
   }
