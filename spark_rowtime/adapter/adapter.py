@@ -22,7 +22,7 @@ from spark_rowtime.store.snapshot import HOST
 from spark_rowtime.stream import createStream, require_stream
 from spark_rowtime.types.arguments import to_count, unknown_option
 from spark_rowtime.types.hidden import values_of
-from spark_rowtime.types.short_repr import short_error, short_repr, some
+from spark_rowtime.types.short_repr import short_error, short_repr, some, traced
 
 LOG = logging.getLogger("spark_rowtime.adapter")
 RESTART_SECONDS = tuple(float(min(2**failure, 60)) for failure in range(10))
@@ -188,7 +188,8 @@ class _Host:
                 self._report(error, restarts=delay is not None)
                 if delay is None:
                     raise self._given_up(len(delays), error) from error
-                LOG.warning("Adapter %s failed; restarting it in %s s.", self._name, delay, exc_info=error)
+                told = "Adapter %s failed; restarting it in %s s. %s"
+                LOG.warning(told, self._name, delay, error, exc_info=traced(error))
             wait(delay)
             self._came_further()
 

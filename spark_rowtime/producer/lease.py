@@ -17,6 +17,7 @@ from spark_rowtime.producer.timer import Timer
 from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.store.forks import ForkLock
 from spark_rowtime.store.record import Held
+from spark_rowtime.types.short_repr import traced
 from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 
 LOG = logging.getLogger("spark_rowtime")
@@ -41,7 +42,7 @@ WAS_DETACHED = (
 )
 """The log message for a detached producer that has nothing to send."""
 
-NOT_RENEWED = "The lease of producer %s could not be renewed (%d in all)"
+NOT_RENEWED = "The lease of producer %s could not be renewed (%d in all). %s"
 """The log message for producers whose leases could not be renewed."""
 
 
@@ -213,4 +214,4 @@ def _held(leases: list[Lease]) -> list[Held]:
 
 def _tell_failure(leases: list[Lease], error: Exception) -> None:
     names = ", ".join(repr(held.producer) for held in _held(leases[:NAMED]))
-    LOG.warning(NOT_RENEWED, names, len(leases), exc_info=error)
+    LOG.warning(NOT_RENEWED, names, len(leases), error, exc_info=traced(error))

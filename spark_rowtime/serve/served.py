@@ -79,8 +79,8 @@ class Served:
             return self._listed.get(folder, [])
         try:
             return listing.result()
-        except (RowtimeError, OSError):
-            LOG.warning("The folder %s cannot be listed", folder, exc_info=True)
+        except (RowtimeError, OSError) as error:
+            LOG.warning("The folder %s cannot be listed: %s", folder, error)
             return self._listed.get(folder, [])
 
     def why(self, path: str, at: str | None = None) -> Explanation:

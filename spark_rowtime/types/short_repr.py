@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from spark_rowtime.errors import RowtimeError
 from spark_rowtime.types.hidden import hide
 
 REPR_CHARACTERS = 200
@@ -42,6 +43,11 @@ def shell_arguments(*texts: str) -> str:
 
 ERROR_CHARACTERS = 300
 """How many characters of an error short_error keeps."""
+
+
+def traced(error: BaseException) -> BaseException | None:
+    """The error, if a log is to show its traceback. A RowtimeError says in its text what happened, and what to do."""
+    return None if isinstance(error, RowtimeError) else error
 
 
 def short_error(error: BaseException, secrets: Iterable[str] = ()) -> str:

@@ -121,9 +121,9 @@ class Collector:
             try:
                 self.fold(cut_folding.FOLD_AGE_MICROS)
                 self._forget_bounds()
-            except RowtimeError:
+            except RowtimeError as error:
                 path = self._store.path
-                LOG.warning("Cuts of %s could not be folded; later commits will try again", path, exc_info=True)
+                LOG.warning("Cuts of %s could not be folded; later commits will try again. %s", path, error)
 
     def after_commit(self, trains: Sequence[Staged]) -> None:
         """Removes old trains if the stream has a retention limit and a part of it has passed.
@@ -136,9 +136,9 @@ class Collector:
         try:
             if self._due(trains):
                 self._clean(settings)
-        except RowtimeError:
+        except RowtimeError as error:
             path = self._store.path
-            LOG.warning("Old rows of %s could not be removed; the next commits will try again", path, exc_info=True)
+            LOG.warning("Old rows of %s could not be removed; the next commits will try again. %s", path, error)
 
     def _clean(self, settings: StreamSettings) -> None:
         now = self._uptime()

@@ -100,13 +100,13 @@ def _remove(connection: psycopg.Connection[Any], stream: int, about: str, path: 
     try:
         if (objects := _objects(about, path)) is not None:
             _remove_objects(connection, stream, objects)
-    except RowtimeError:
+    except RowtimeError as error:
         LOG.warning(
             "What a copy or a deletion has left under the number %d could not be removed (%s); the next `rowtime gc` "
-            "tries again",
+            "tries again. %s",
             stream,
             short_repr(about),
-            exc_info=True,
+            error,
         )
         return
     for table in _TABLES:

@@ -35,7 +35,7 @@ READ = "a copy or a check of the stream goes on"
 REGISTERING = "a session that registers a reader has not ended its transaction"
 MOST_MISSED = 20
 """How often a removal comes while a reader registers, which takes a millisecond, before it is left to the next one."""
-FAILED = "Old rows or cuts of %s could not be removed; the next commits will try again"
+FAILED = "Old rows or cuts of %s could not be removed; the next commits will try again. %s"
 END_SECONDS = 5
 """How long the end of a store waits for the removal that goes on."""
 EVENTS = (
@@ -127,17 +127,17 @@ class Collector:
     def _begin(self, work: Callable[[Access], None]) -> None:
         try:
             self.background.start(partial(self._run, work))
-        except RuntimeError:
-            LOG.warning(FAILED, self._path, exc_info=True)
+        except RuntimeError as error:
+            LOG.warning(FAILED, self._path, error)
 
     def _run(self, work: Callable[[Access], None]) -> None:
         """Does what is due. A failure is only logged, since the commit has landed already: later ones try again."""
         try:
             with self._apart() as access:
                 work(access)
-        except RowtimeError:
+        except RowtimeError as error:
             if not self.background.ending.is_set():
-                LOG.warning(FAILED, self._path, exc_info=True)
+                LOG.warning(FAILED, self._path, error)
 
     def _fold(self, access: Access) -> None:
         """Folds the cuts that no registered query needs."""
