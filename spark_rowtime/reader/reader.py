@@ -302,6 +302,8 @@ class RowReader:
                 pass
             if gathers(sink):
                 sink.commit()
+                self._confirm(sink)
+                self._keep()
 
     def _deliver(self, sink: Any) -> bool:
         """Delivers the next train; False if there is none.
@@ -325,17 +327,19 @@ class RowReader:
         return True
 
     def _awaited(self, sink: Any) -> Train | None:
-        """The next train for a sink that gathers, which commits what is due while the stream has nothing.
-
-        A named reader confirms what the sink has committed, not what it has gathered.
-        """
-        committed = sink.checkpoint
-        if committed is not None:
-            self._confirmed = load_position(committed, self._store.stream, self._how.order, self._store.ancestors)
-        while (seconds := sink.commitDue()) is not None and self._follows():
+        """The next train for a sink that gathers, which commits what is due while the stream has nothing."""
+        while True:
+            seconds = sink.commitDue()
+            self._confirm(sink)
+            if seconds is None or not self._follows():
+                return self.read()
             if (train := self.read(timeout=seconds)) is not None:
                 return train
-        return self.read()
+
+    def _confirm(self, sink: Any) -> None:
+        """A named reader confirms what a sink that gathers has committed, not what it has gathered."""
+        if (committed := sink.checkpoint) is not None:
+            self._confirmed = load_position(committed, self._store.stream, self._how.order, self._store.ancestors)
 
     def _finish_delivery(self, sink: Any) -> None:
         """Makes the remaining calls for a train on which an earlier drain into ``sink`` failed."""

@@ -387,7 +387,7 @@ def test_a_named_reader_confirms_what_the_topic_has(kafka: Any, stream: str) -> 
     ):
         reader.drainTo(sink)
         kept = rt.describeStream(stream).readers
-        assert [one.name for one in kept] == ["out"]
+        assert [(one.name, one.unread) for one in kept] == [("out", 0)]
     assert sorted(rows_and_bound(messages(kafka.bootstrap, topic))[0]) == [*range(9)]
 
 

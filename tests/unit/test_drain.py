@@ -1,6 +1,8 @@
 """Drains and readers when something fails in their midst, and with several threads: each row comes once."""
 
 import threading
+from contextlib import nullcontext
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from unit_support import clock_times, new_sink, new_stream, row, rows, stream_floor, us, when
 
 import spark_rowtime as rt
+from spark_rowtime.store import open_store
 from spark_rowtime.store.memory import STREAMS
 from tests.failing import Failing
 
@@ -139,15 +142,44 @@ def test_a_consumer_without_flush_gets_the_call_that_failed_again(path: str, mon
 
 
 class Gathering(Transaction):
-    """One that gathers trains, and whose next commit is not due for long."""
+    """One that gathers trains, and whose next commit is due after so many looks without a new one."""
 
-    commits = 0
+    commits, taken, looks, due_after = 0, None, 0, 1000
+
+    def flush(self, checkpoint: str | None = None) -> None:
+        self.taken, self.looks = checkpoint, 0
 
     def commit(self) -> None:
         self.commits += 1
+        self.checkpoint = self.taken
 
     def commitDue(self) -> float | None:
-        return 1000.0
+        self.looks += 1
+        if self.looks == self.due_after:
+            return self.commit()
+        return 1000.0 / self.due_after
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_named_reader_confirms_the_last_commit_of_a_sink_that_gathers(
+    path: str, follow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end of a drain, and while one that follows waits: else retention keeps what is in the table."""
+    sink = Gathering()
+    with rt.openReader(path, order="arrival", follow=follow, name="lake") as reader, open_store(path) as store:
+        last = store.head().seq
+        sink.due_after = 10**6 if follow else 1000
+        looks = repeat(sink.due_after - 1, 1000)
+
+        def wait(seen: int, seconds: float) -> None:
+            sink.looks = next(looks)
+            if [one.seq for one in rt.describeStream(path).readers] == [last]:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(reader._store, "wait", wait)
+        with pytest.raises(KeyboardInterrupt) if follow else nullcontext():
+            reader.drainTo(sink)
+    assert [(one.seq, one.unread) for one in rt.describeStream(path).readers] == [(last, 0)]
 
 
 def test_a_drain_to_the_end_does_not_wait_for_the_next_commit(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
