@@ -18,27 +18,6 @@ from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros
 LATE_LOG = logging.getLogger("spark_rowtime.laterow")
 
 
-class LateLog:
-    """Logs a producer's 1st, 10th, 100th, ... late row, and every one at DEBUG, like s-Server's trace log.
-
-    With the first one it says what takes such rows.
-    """
-
-    def __init__(self, producer: str, seen: int) -> None:
-        """``seen``: the number of rejected rows so far."""
-        self._producer, self._seen = producer, seen
-
-    def note(self, late: Sequence[Rejected]) -> None:
-        """Counts more rejected rows, and logs them."""
-        for rejected in late:
-            before, self._seen = self._seen, self._seen + rejected.rows.num_rows
-            if len(str(before)) < len(str(self._seen)) or before == 0:
-                more = "" if before else f". It is recorded as rejected, as further ones are. {_remedy(rejected)}"
-                LATE_LOG.warning("%s (%d so far)%s", show_late(self._producer, rejected), self._seen, more)
-            elif LATE_LOG.isEnabledFor(logging.DEBUG):
-                LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
-
-
 class BoundOwner:
     """Finds out whose bound the late rows of one producer fell below."""
 
@@ -62,26 +41,28 @@ class BoundOwner:
 class LateReport:
     """Reports the late rows of one sink: it logs them and, if ``raises``, has calls raise LateRowError for them.
 
-    ``postponed``: rows that were late only at a commit; the next call raises for them.
+    It logs the 1st, 10th, 100th, ... of a producer, and every one at DEBUG, like s-Server's trace log. With the first
+    one it says what takes such rows.
     """
 
-    def __init__(self, producer: str, seen: int, *, raises: bool) -> None:
-        """``seen``: the number of rejected rows so far."""
-        self._producer, self._log, self.raises = producer, LateLog(producer, seen), raises
-        self.postponed: list[Rejected] = []
+    def __init__(self, producer: str, seen: int, postponed: list[Rejected], *, raises: bool) -> None:
+        """``seen``: the number of rejected rows so far. ``postponed``: the outbox's ``late``."""
+        self._producer, self._seen, self._postponed, self.raises = producer, seen, postponed, raises
 
     def note(self, late: Sequence[Rejected]) -> None:
-        """Logs rows that the present call reports."""
-        self._log.note(late)
-
-    def postpone(self, late: Sequence[Rejected]) -> None:
-        """Logs rows that became late while they waited for their commit, and leaves the error to the next call."""
-        self._log.note(late)
-        self.postponed += late
+        """Counts more rejected rows, and logs them."""
+        for rejected in late:
+            before, self._seen = self._seen, self._seen + rejected.rows.num_rows
+            if len(str(before)) < len(str(self._seen)) or before == 0:
+                more = "" if before else f". It is recorded as rejected, as further ones are. {_remedy(rejected)}"
+                LATE_LOG.warning("%s (%d so far)%s", show_late(self._producer, rejected), self._seen, more)
+            elif LATE_LOG.isEnabledFor(logging.DEBUG):
+                LATE_LOG.debug("%s: %s", show_late(self._producer, rejected), rejected.rows.to_pylist())
 
     def raise_postponed(self, groups: int | None = None) -> None:
         """Raises LateRowError for the first ``groups`` of the postponed rows (None: for all), if late rows raise."""
-        late, self.postponed = self.postponed[:groups], [] if groups is None else self.postponed[groups:]
+        late = self._postponed[:groups]
+        del self._postponed[:groups]
         if late and self.raises:
             raise self.error(late, "An earlier call's rows became late before their commit")
 

@@ -63,8 +63,8 @@ class Outbox:
         self._rejected: list[Rejected] = []
         self._touches = self._committed_touches = 0
         self._attempt: Attempt | None = None
-        self._late: tuple[Rejected, ...] = ()
-        """The rows that the store has rejected in a commit whose answer came late, to be returned by the next one."""
+        self.late: list[Rejected] = []
+        """The rows that became late while they waited for their commit: the next call raises for them."""
         self._seq: int | None = None
         self._largest: int | None = None
         self.checkpoint = info.checkpoint
@@ -81,7 +81,7 @@ class Outbox:
     def pending(self) -> bool:
         """Whether there is anything to commit."""
         said = self.floors.pending or self._touches != self._committed_touches
-        return said or bool(self.count or self._rejected or self._late)
+        return said or bool(self.count or self._rejected)
 
     @property
     def count(self) -> int:
@@ -174,10 +174,8 @@ class Outbox:
         """Records that a commit in the background failed; the next call tries again and raises its error."""
         self.failing, self.committed_at = True, now
 
-    def commit(
-        self, checkpoint: str | None, now: int, *, idle: bool = False, behind: TopicCut | None = None
-    ) -> tuple[Rejected, ...]:
-        """Commits everything pending, in one commit; returns the rows that only the commit could reject.
+    def commit(self, checkpoint: str | None, now: int, *, idle: bool = False, behind: TopicCut | None = None) -> None:
+        """Commits everything pending, in one commit; ``late`` has the rows that only the commit could reject.
 
         ``idle``: the stream does not wait for the producer until its next commit. ``behind``: the cut behind its last
         messages, with ``idle``.
@@ -205,12 +203,9 @@ class Outbox:
             self._touches,
         )
         receipt = self._sent(self._attempt.commit)
-        self._landed(self._attempt)
-        self._seq = receipt.seq
+        self._landed(self._attempt, receipt)
         self.committed_at, self.failing = now, False
         self.floors.learn(receipt.floor)
-        late, self._late = self._late + receipt.rejected, ()
-        return late
 
     def _sent(self, commit: Commit) -> Receipt:
         try:
@@ -226,12 +221,9 @@ class Outbox:
         stored = self.store.producer(self.producer) if attempt else None
         if attempt is None or stored is None or stored.number < attempt.commit.number:
             return
-        receipt = self.store.commit(attempt.commit)  # repeating it changes nothing
-        self._landed(attempt)
-        self._seq = receipt.seq
-        self._late += receipt.rejected
+        self._landed(attempt, self.store.commit(attempt.commit))  # repeating it changes nothing
 
-    def _landed(self, attempt: "Attempt") -> None:
+    def _landed(self, attempt: "Attempt", receipt: Receipt) -> None:
         commit = attempt.commit
         for train in commit.trains:
             self._largest = stronger(self._largest, train.largest)
@@ -246,7 +238,8 @@ class Outbox:
             if commit.keys is not None:
                 self._disorder.landed(commit.keys)
             self.checkpoint = self.checkpoint if commit.checkpoint is None else commit.checkpoint
-            self._number, self._attempt = commit.number, None
+            self.late += receipt.rejected
+            self._number, self._seq, self._attempt = commit.number, receipt.seq, None
 
     def mark(self) -> FlushMark:
         """Where all that was committed so far lies in the log."""

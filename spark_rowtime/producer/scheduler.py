@@ -74,7 +74,7 @@ class CommitScheduler:
     def commits_later(self) -> bool:
         """Whether the timer's thread or ``flush`` will commit what is taken next, so that no call has to."""
         timed = self._outbox.pending and not self._outbox.failing
-        return timed or (self._outbox.checkpoint is not None and not self._late.postponed)
+        return timed or (self._outbox.checkpoint is not None and not self._outbox.late)
 
     def commit(self, checkpoint: str | None, *, idle: bool = False, behind: TopicCut | None = None) -> None:
         """Commits what was taken, if anything, and the checkpoint, if there is one.
@@ -84,10 +84,12 @@ class CommitScheduler:
         self._outbox.end_fast_path()
         if not self._outbox.pending and checkpoint is None:
             return
-        rejected = self._outbox.commit(checkpoint, self._now(), idle=idle, behind=behind)
+        known = len(self._outbox.late)
+        try:
+            self._outbox.commit(checkpoint, self._now(), idle=idle, behind=behind)
+        finally:
+            self._late.note(self._outbox.late[known:])
         self.lease.renewed()
-        if rejected:
-            self._late.postpone(rejected)
 
     def commit_unasked(self) -> None:
         """Commits outside of ``flush`` and ``close``: if that fails, a later call raises the error.

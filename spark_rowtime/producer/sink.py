@@ -27,7 +27,7 @@ from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.steady_clock import elapsing
 from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
-from spark_rowtime.types.timestamps import to_micros, wall_clock
+from spark_rowtime.types.timestamps import check_range, to_micros, wall_clock
 
 ALL_KEYS: Any = object()
 """The default of ``key``: a bound is about all rows. None stands for the value NULL."""
@@ -86,8 +86,8 @@ class StreamSink(SinkLifecycle):
             raise complete(store.path, producer)
         tell_of_misspelled(store, info)
         disorder.restore(info.disorder, store.keys(producer))
-        late = LateReport(producer, info.rejected, raises=raises)
         outbox = Outbox(store, info, disorder, maxTrainRows, local is None)
+        late = LateReport(producer, info.rejected, outbox.late, raises=raises)
         lock = threading.RLock()
         leased = Lease(outbox, lease, steady, lock)
         scheduler = CommitScheduler(outbox, leased, late, linger=linger, now=steady, lock=lock)
@@ -297,14 +297,13 @@ class StreamSink(SinkLifecycle):
             self._outbox.change_keys(lambda: keys.close(value))
             self._scheduler.settle()
 
-    def requireInTime(self, rowtime: Any, tz: str | tzinfo | None = None) -> int:
+    def requireInTime(self, rowtime: Any) -> int:
         """Raises LateRowError if a row with this rowtime would be late now. It sends and records nothing.
 
         It is for rows that go elsewhere, as into a Kafka topic, while their bounds go through this sink.
 
         Args:
             rowtime: The rowtime, as in ``sendRow``, or in microseconds since the epoch.
-            tz: The time zone of a time without one. None: the sink's ``tz``, or UTC.
 
         Returns:
             The floor in force: the least rowtime, in microseconds since the epoch, that is not late; 0 if there is no
@@ -312,6 +311,7 @@ class StreamSink(SinkLifecycle):
 
         Raises:
             LateRowError: The row would be late.
+            InvalidOptionError: It is no legal rowtime.
             SinkClosedError: The sink is closed, or was opened in another process.
             ProducerFencedError: Another sink took the producer over.
 
@@ -323,7 +323,7 @@ class StreamSink(SinkLifecycle):
             ...     sink.requireInTime("1970-01-01T00:00:03Z")
             2000000
         """
-        micros = rowtime if is_whole(rowtime) else to_micros(rowtime, self._zone if tz is None else tz)
+        micros = check_range(rowtime, rowtime) if is_whole(rowtime) else to_micros(rowtime, self._zone)
         with self._lock:
             self._start_send()
             return self._acceptance.require_in_time(micros)
@@ -396,7 +396,7 @@ class StreamSink(SinkLifecycle):
             self._scheduler.lease.require_attached()
             if behind is not None:
                 self._acceptance.require_cut(behind)
-            earlier = len(self._late.postponed)
+            earlier = len(self._outbox.late)
             self._scheduler.commit(checkpoint, idle=idle, behind=behind)
             self._late.raise_postponed(earlier)
             return self._outbox.mark().token()

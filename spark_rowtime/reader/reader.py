@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from itertools import count
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn, Self
 
@@ -57,8 +56,8 @@ LOCATION_TRAIN_BYTES = 16 << 20
 opened again after a failure reads again. In order of rowtime, trains that overlap would be read for each step."""
 EXPIRY_CHECK_SECONDS = 1.0
 """Seconds between two checks for ended leases by a waiting reader."""
-QUIET_CHECKS = 10
-"""After so many of them a reader that waits at a stream without a bound says so."""
+QUIET_SECONDS = 10.0
+"""After so many seconds without a train a reader at a stream without a bound says so."""
 
 
 class RowReader:
@@ -102,6 +101,8 @@ class RowReader:
         self._unfinished: _Unfinished | None = None
         self._begun: _Begun | None = None
         self._closed = self._hasSaid = False
+        self._quiet_since: float | None = None
+        """When this reader first found no train since the last one."""
         self._lost: DataLostError | None = None
         """Why this reader cannot read from ``start`` on. A drain may go on at its sink's position."""
         text = start if isinstance(start, str) else ""
@@ -216,21 +217,23 @@ class RowReader:
 
     def _read(self, deadline: float | None) -> Train | None:
         self._require_start()
-        for looks in count():
+        while True:
             self._keep()
             self._store.expire()
             seen = self._store.head().seq
             train = self._next()
+            now = time.monotonic()
             if train is not None:
+                self._quiet_since = None
                 return train
-            left = None if deadline is None else deadline - time.monotonic()
+            self._quiet_since = now if self._quiet_since is None else self._quiet_since
+            left = None if deadline is None else deadline - now
             ends = left is None and not self._follows()
-            if ends or looks == QUIET_CHECKS:
+            if ends or now - self._quiet_since >= QUIET_SECONDS:
                 self._say_held_back()
             if ends or (left is not None and left <= 0):
                 return None
             self._store.wait(seen, EXPIRY_CHECK_SECONDS if left is None else min(left, EXPIRY_CHECK_SECONDS))
-        raise AssertionError
 
     def _say_held_back(self) -> None:
         """Says once that rows wait for a bound, if there is none: all of them, and nobody may ever send it."""

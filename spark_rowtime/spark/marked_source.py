@@ -50,7 +50,8 @@ class MarkedStreamReader(RowtimeStreamReader):
         self._run = uuid4().hex
 
     def initialOffset(self) -> Offset:
-        return {**super().initialOffset(), RUN: None}
+        self._at = self._begun = {**super().initialOffset(), RUN: None}
+        return self._at
 
     def next(self, start: Offset, *, unlimited: bool) -> Offset:
         end = super().next(start, unlimited=unlimited)

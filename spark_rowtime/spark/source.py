@@ -70,6 +70,7 @@ class RowtimeStreamReader(AskedReader):
         """Where the first batch begins. With startingPosition=latest that may be behind its logged end by then."""
         self._seen = 0
         self._reported: Offset | None = None
+        self._reported_at = 0, 0
         self._held_back = HeldBackRows(self._release)
         self._adapter: AdapterProcess | None = None
         self._reporter: StatusReporter | None = None
@@ -144,11 +145,12 @@ class RowtimeStreamReader(AskedReader):
         return self._event_wait.wait(seconds)
 
     def latest(self) -> Offset:
-        """The stream's latest position and its metrics. The stream is read only where it has new events."""
-        seq = self._store.head().seq
-        if self._reported is None or self._reported["seq"] != seq:
+        """The stream's latest position and its metrics. They are read only where it has new events or rejected rows."""
+        ends = self._store.head().seq, self._store.rejections_end()
+        if self._reported is None or self._reported_at != ends:
             latest = self._release.latest(self._store)
             self._reported = {**self._dump(latest, self._release), "metrics": self._metrics(latest)}
+            self._reported_at = ends
         return self._reported
 
     def prepareForTriggerAvailableNow(self) -> None:

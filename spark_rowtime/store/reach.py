@@ -6,7 +6,7 @@ from typing import NamedTuple
 from spark_rowtime.errors import RowtimeAheadError
 from spark_rowtime.store.commits import Commit
 from spark_rowtime.store.settings import StreamSettings
-from spark_rowtime.types.timestamps import END, show_interval, show_micros
+from spark_rowtime.types.timestamps import END, LARGEST, show_interval, show_micros
 
 
 class Reach(NamedTuple):
@@ -24,8 +24,8 @@ class Reach(NamedTuple):
 
     @property
     def ceiling(self) -> int | None:
-        """The largest rowtime that is not too far ahead; None: no limit."""
-        return None if self.settings.maxAhead is None else self.wall + self.settings.maxAhead
+        """The largest rowtime that is not too far ahead; None: no limit but that of rowtimes."""
+        return None if self.settings.maxAhead is None else min(self.wall + self.settings.maxAhead, LARGEST)
 
     def require(self, producer: str, bound: int, promised: int | None = None) -> None:
         """Raises RowtimeAheadError if the bound is too far ahead, and above what the producer has ``promised``."""

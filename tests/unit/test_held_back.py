@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -49,10 +50,11 @@ def test_who_gets_the_rows_or_waits_for_a_bound_that_moves_is_told_nothing(
     assert caplog.messages == []
 
 
-def test_who_follows_is_told_after_some_looks(
+def test_who_follows_is_told_after_some_seconds(
     path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "EXPIRY_CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.01)
     said = threading.Event()
 
     class Said(logging.Handler):
@@ -70,6 +72,21 @@ def test_who_follows_is_told_after_some_looks(
             thread.join(240)
     finally:
         log.removeHandler(handler)
+    assert len(caplog.messages) == 1
+
+
+def test_who_asks_again_and_again_is_told_after_some_seconds(
+    path: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the time, not by the looks, of which each commit of the stream makes one."""
+    now = [100.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with rt.openReader(path) as reader:
+        for _ in range(30):
+            assert reader.read(timeout=0) is None
+        assert caplog.messages == []
+        now[0] += module.QUIET_SECONDS
+        assert reader.read(timeout=0) is None
     assert len(caplog.messages) == 1
 
 

@@ -90,6 +90,25 @@ def test_each_run_begins_with_a_marker(path: str, run: Sources) -> None:
     assert second.latestOffset(again, None) == again
 
 
+def test_a_query_from_the_latest_on_runs_its_first_batch_again(path: str, run: Sources) -> None:
+    """It had died after the batch was planned; the stream has gone on since."""
+    sink = opened(path, "feed")
+    sink.sendRow({"n": 1, "rowtime": "2006-09-11T10:00:00Z"})
+    sink.flush()
+    first = run(startingPosition="latest")
+    start = first.initialOffset()
+    sink.sendRow({"n": 2, "rowtime": "2006-09-11T10:30:00Z"})
+    send(sink, promise="10:40")
+    end = first.latestOffset(start, None)
+    sink.sendRow({"n": 3, "rowtime": "2006-09-11T10:50:00Z"})
+    sink.flush()
+    second = run(startingPosition="latest")
+    assert read(first, start, end) == (["10:30"], ["10:40"])
+    assert read(second, second.initialOffset(), end) == ([], ["10:40"]), "it begins with what is the latest now"
+    send(sink, promise="11:00")
+    assert read(second, end, second.latestOffset(end, None)) == (["10:50"], ["11:00"])
+
+
 def test_a_marker_is_a_row_of_any_stream(tmp_path: Path) -> None:
     path = str(tmp_path / "all")
     kinds = "STRING; BINARY; BOOLEAN; INT; DOUBLE; DECIMAL(5, 5); DATE; TIMESTAMP; TIMESTAMP_NTZ; ARRAY<INT>; "

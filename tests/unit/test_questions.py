@@ -178,3 +178,14 @@ def test_without_arguments_no_limit_can_hold(path: str, limit: str) -> None:
     with pytest.raises(rt.InvalidOptionError, match=rf"{limit} needs .*Spark 4\.2"):
         source.latestOffset()
     source.stop()
+
+
+def test_the_metrics_count_a_rejection_without_another_event(path: str, source: RowtimeStreamReader) -> None:
+    assert source.latest()["metrics"]["rowsRejected"] == 0
+    with rt.openSink(path, producer="Berlin", onLate="reject") as sink:
+        sink.flush()
+        known = source.latest()
+        sink.sendRow(row("9:00"))
+        sink.flush()
+        assert source.latest()["seq"] == known["seq"]
+        assert source.latest()["metrics"]["rowsRejected"] == 1

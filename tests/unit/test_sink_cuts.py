@@ -240,6 +240,9 @@ def test_a_row_of_an_idle_producer_is_judged_by_the_bound_that_has_passed_it() -
     quiet, busy = new_sink(path, "quiet", now=clock), new_sink(path, "busy", now=clock)
     quiet.sendRowtimeBound(when("9:00"), cut=at(1))
     assert quiet.requireInTime(when("9:30")) == us("9:00")
+    for illegal in (-5, 1 << 60):
+        with pytest.raises(rt.InvalidOptionError, match="cannot be a rowtime"):
+            quiet.requireInTime(illegal)
     clock.advance(HOUR + MINUTE)
     busy.sendRowtimeBound(when("10:00"), cut=at(2))
     assert rt.describeStream(path).bound == rt.RowtimeBound(when("10:00"))

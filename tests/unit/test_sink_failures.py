@@ -45,7 +45,9 @@ def fail(why):
     raise rt.StoreUnavailableError(why)
 
 
-def test_a_late_row_is_told_also_where_the_answer_is_lost_and_the_next_commit_fails(path, failing, clock, monkeypatch):
+def test_a_late_row_is_told_also_where_the_answer_is_lost_and_the_next_commit_fails(
+    path, failing, clock, monkeypatch, caplog
+):
     sink = new_sink(path, "P", now=clock, linger=LINGER)
     other = new_sink(path, "Q", now=clock)
     sink.flush(checkpoint="0")
@@ -61,10 +63,11 @@ def test_a_late_row_is_told_also_where_the_answer_is_lost_and_the_next_commit_fa
         full.setattr(failing, "commit", lambda one: commit(one) if one.number == landed else fail("the disk is full"))
         with pytest.raises(rt.StoreUnavailableError, match="disk is full"):
             sink.flush(checkpoint="1")
-    sink.flush()
-    assert counts(path, "P") == (0, 1)
     with pytest.raises(rt.LateRowError, match="became late before their commit"):
         sink.flush()
+    assert counts(path, "P") == (0, 1)
+    assert len(caplog.messages) == 1
+    sink.flush()
 
 
 @pytest.mark.parametrize("order", [{"kSort": 2}, {"inOrderPer": "ticker"}])

@@ -1,6 +1,8 @@
 """A sink's late rows: rejected, recorded, counted, logged, and reported to the caller."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -258,3 +260,31 @@ def test_whose_bound_it_was_after_a_producer_closed_and_after_a_restart(path):
         ("10:59", own),
         ("10:30", own),
     ]
+
+
+def test_an_interrupt_while_a_late_row_is_logged_loses_no_error() -> None:
+    """As Ctrl-C where nobody reads the log."""
+    path = new_stream()
+    one, other = (rt.openSink(path, producer=name, linger="1 hour") for name in ("one", "other"))
+    one.flush(checkpoint="start")
+    one.sendRow(row("10:00", "late"))
+    rt.detachProducer(path, "one")
+    other.sendRow(row("12:00", "later"))
+    other.flush()
+    with interrupted_logs(), pytest.raises(KeyboardInterrupt):
+        one.flush()
+    with pytest.raises(rt.LateRowError, match="became late before their commit"):
+        one.flush()
+    one.close()
+
+
+@contextmanager
+def interrupted_logs() -> Iterator[None]:
+    def interrupt(_: logging.LogRecord) -> bool:
+        raise KeyboardInterrupt
+
+    logging.getLogger("spark_rowtime.laterow").addFilter(interrupt)
+    try:
+        yield
+    finally:
+        logging.getLogger("spark_rowtime.laterow").removeFilter(interrupt)

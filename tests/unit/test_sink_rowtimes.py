@@ -1,5 +1,6 @@
 """The rowtimes of a sink's rows: their own, the time now, another column's; and how far ahead they may lie."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -180,3 +181,15 @@ def test_with_another_column_as_rowtime_all_times_are_told(clock):
         sink.sendRow({})
     sink.close()
     assert accepted(path) == ["12:00", "12:01", "12:02", "12:03", "12:04"]
+
+
+def test_no_max_ahead_lets_the_end_of_time_in_as_a_rowtime() -> None:
+    """Its bound would be that of a complete producer, which cannot be taken back."""
+    path = new_stream(maxAhead="2930000 days")
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    with new_sink(path) as sink:
+        for _ in range(3):
+            with pytest.raises(rt.SchemaMismatchError):
+                sink.sendRow((last, "never"))
+            sink.sendRow((last - timedelta(microseconds=1), "last"))
+    assert rt.describeStream(path).producers[0].status == "left"
