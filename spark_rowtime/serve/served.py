@@ -14,7 +14,13 @@ from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.why import explain
 from spark_rowtime.drain.tables.reach import DELTA, local
 from spark_rowtime.drain.tables.why import explain_table, is_table
-from spark_rowtime.errors import RowtimeError, StoreUnavailableError, StreamNotFoundError
+from spark_rowtime.errors import (
+    InvalidOptionError,
+    RowtimeError,
+    StoreUnavailableError,
+    StreamNotFoundError,
+    without_passwords,
+)
 from spark_rowtime.serve.call import PATIENCE_SECONDS, Call, SharedCalls
 from spark_rowtime.store import in_database, list_stores, open_store
 from spark_rowtime.store.place import Place, around, place_of
@@ -30,10 +36,12 @@ class Served:
     """The paths given to ``rowtime serve``. A path that is neither a table nor a stream must be a folder or a database.
 
     ``tables`` are the tables, in the order in which they were named. Raises StreamNotFoundError if a path is nothing of
-    all that, InvalidOptionError if it is a database without streams.
+    all that, InvalidOptionError if it is a database without streams, or no path of a stream, or has a password in it.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            _refuse_password(path)
         self.tables = [path for path in dict.fromkeys(paths) if is_table(path)]
         others = [path for path in dict.fromkeys(paths) if path not in self.tables]
         opened = {path: Call(partial(_is_stream, path)) for path in others}
@@ -135,6 +143,15 @@ def _names_of(table: str) -> set[str]:
     return set() if "://" in path else {os.path.normpath(Path(path).absolute()), str(Path(path).resolve())}
 
 
+def _refuse_password(path: str) -> None:
+    if (shown := without_passwords(path)) != path:
+        raise InvalidOptionError(
+            f"{shown} has a password in it, which the page would show to everybody. Name the path without it, and put the "
+            "password into the environment.",
+            path=shown,
+        )
+
+
 def _is_stream(path: str) -> bool:
     try:
         open_store(path).close()
@@ -142,8 +159,10 @@ def _is_stream(path: str) -> bool:
         if not list_stores(path):
             raise
         return False
-    except RowtimeError:
+    except RowtimeError as error:
         if not _is_database(path):
+            if isinstance(error, InvalidOptionError):
+                raise  # it stays so, and the page would show the path, with a password that may be in it
             return True  # the page says what is wrong with it
         with suppress(StoreUnavailableError):  # it is listed again later
             if not list_stores(path):

@@ -101,8 +101,10 @@ def test_a_stream_under_several_paths_is_one(orders: str, tmp_path: Path) -> Non
     (tmp_path / "link").symlink_to(orders)
     named = [str(tmp_path / "link"), orders, f"{orders}/", str(tmp_path)]
     assert Served(named).paths() == [str(tmp_path / "link")]
-    wrong = "postgresql://host:notaport/database/stream"
-    assert Served([orders, wrong]).paths() == [orders, wrong], "the page says what is wrong with it"
+    away = "postgresql://127.0.0.1:1/database/stream"
+    assert Served([orders, away]).paths() == [orders, away], "the page says what is wrong with it"
+    with pytest.raises(rt.InvalidOptionError, match="must be NAME or NAME:PORT"):
+        Served([orders, "postgresql://host:notaport/database/stream"])
 
 
 def test_of_a_database_its_streams_are_served_also_those_of_later(

@@ -162,3 +162,14 @@ def test_a_visitor_learns_no_checkpoint_no_values_of_keys_and_no_files(
     for answer in answers:
         for secret in (b"s3cret-place", b"77700", b"checkpointGone", b"checkpoint is gone"):
             assert secret not in answer, (secret, answer)
+
+
+@pytest.mark.parametrize(
+    "path", [f"postgresql://me:{SECRET}@127.0.0.1:9/shop/orders", f"delta:s3://KEY:{SECRET}@bucket/orders", "kafka://"]
+)
+def test_a_path_that_nobody_may_see_is_not_served(path: str, orders: str) -> None:
+    """The page shows each path that was named, also of a stream that does not open."""
+    with pytest.raises(rt.RowtimeError) as caught:
+        Served([orders, path])
+    assert SECRET not in str(caught.value)
+    assert isinstance(caught.value, rt.InvalidOptionError) or path == "kafka://"
