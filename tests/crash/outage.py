@@ -14,8 +14,8 @@ from tests.store.streams import Writer
 class Outage:
     """Records, for each file in the folders of rows and marks, how many bytes are synced, and whether its name is.
 
-    Law: what is not synced may be lost. It intercepts os.open, os.close, os.pwrite, os.ftruncate, os.fsync and
-    os.fdatasync, with which the store writes. SQLite guarantees its own syncs.
+    Law: what is not synced may be lost. It intercepts os.open, os.close, os.pwrite, os.pwritev, os.ftruncate,
+    os.fsync and os.fdatasync, with which the store writes. SQLite guarantees its own syncs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -25,7 +25,7 @@ class Outage:
         """How far each file, by name, is synced."""
         self.names: set[str] = set()
         """The names that are synced."""
-        for name in ("open", "close", "pwrite", "ftruncate", "fsync", "fdatasync"):
+        for name in ("open", "close", "pwrite", "pwritev", "ftruncate", "fsync", "fdatasync"):
             setattr(os, name, self._watched(getattr(self, f"_{name}"), getattr(os, name)))
 
     def _watched(self, note: Any, call: Any) -> Any:
@@ -48,6 +48,8 @@ class Outage:
 
     def _pwrite(self, _: int, fd: int, _data: Any, offset: int) -> None:
         self._unsynced_from(fd, offset)
+
+    _pwritev = _pwrite
 
     def _ftruncate(self, _: None, fd: int, length: int) -> None:
         self._unsynced_from(fd, length)

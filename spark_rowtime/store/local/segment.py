@@ -3,7 +3,7 @@
 import fcntl
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from spark_rowtime.store.local.folders import (
     open_file,
     remove,
 )
+from spark_rowtime.store.local.message_parts import Messages, Part
 
 FULL_SEGMENT_BYTES = 256 << 20
 """A segment of at least this many bytes is full: nothing more is appended to it."""
@@ -32,6 +33,8 @@ LARGE, AHEAD, PLENTY = 1 << 20, 32 << 20, 1 << 30
 them in small pieces takes the system longer."""
 CLOSED = sys.maxsize
 """Beyond each offset."""
+MOST_PARTS, CACHED_BYTES = 1024, 512 << 10
+"""A call of the system writes at most so many parts of a message, and not much more than so many bytes."""
 UNSYNCED_BYTES = 64 << 10
 """Up to this many bytes of a segment may be in the catalog's redo rows in place of a sync of the segment."""
 
@@ -65,11 +68,12 @@ class SegmentWriter:
     def __init__(self, stream: Path, schema: pa.Schema, full: int = FULL_SEGMENT_BYTES, durable: bool = False) -> None:
         self._stream = stream
         self._header, self._full, self.durable = schema.serialize(), full, durable
+        self._message = Messages(schema).of
         self._name, self._fd, self._end, self._reserved = "", -1, 0, 0
         self._file, self._inode = "", (0, 0)
         self._synced, self._most_unsynced = 0, UNSYNCED_BYTES
         """Up to where the open segment is synced."""
-        self._unsynced = dict[Location, pa.Buffer | None]()
+        self._unsynced = dict[Location, bytes | None]()
         """The messages that a sync is to bring on the disk; None of those that are too many for the catalog."""
         self._doubtful = set[Location | str]()
         """Those that are in doubt, and the names of the segments that are, whoever has written them."""
@@ -82,12 +86,13 @@ class SegmentWriter:
         if self._fd < 0 or self._end >= self._full:
             with no_fork():  # a child would keep the lock of a file that is not yet noted
                 self._roll()
-        message, offset = rows.serialize(), self._end
-        self._reserve(offset + message.size)
-        self._end = write_at(self._fd, message, offset)
-        location = Location(self._name, offset, message.size, crc32(message))
+        message, offset = self._message(rows), self._end
+        length = sum(map(len, message))
+        self._reserve(offset + length)
+        self._end, checksum = write_parts(self._fd, message, offset)
+        location = Location(self._name, offset, length, checksum)
         if self.durable:
-            self._unsynced[location] = None if self.needs_sync else message
+            self._unsynced[location] = None if self.needs_sync else b"".join(message)
         return location
 
     @property
@@ -95,7 +100,7 @@ class SegmentWriter:
         """Whether the bytes that are not synced are too many for the catalog."""
         return self._end - self._synced > self._most_unsynced
 
-    def unsynced(self, location: Location) -> pa.Buffer | None:
+    def unsynced(self, location: Location) -> bytes | None:
         """Returns the message that was appended there, if no sync was asked for since; None of a large one, too."""
         return self._unsynced.get(location)
 
@@ -259,7 +264,25 @@ class SegmentWriter:
         self._fd, self._name, self._end = fd, name, found.st_size  # last: what came before may be interrupted
 
 
-def write_at(fd: int, message: pa.Buffer | bytes, at: int) -> int:
+def write_parts(fd: int, parts: Sequence[Part], at: int) -> tuple[int, int]:
+    """Returns the offset behind the parts, and their CRC-32. Bytes are written while they are in the cache for it."""
+    some, size, checksum = list[Part](), 0, 0
+    for part in parts:
+        some.append(part)
+        size, checksum = size + len(part), crc32(part, checksum)
+        if size >= CACHED_BYTES or len(some) == MOST_PARTS:
+            at, some, size = _write_some(fd, some, at), [], 0
+    return _write_some(fd, some, at), checksum
+
+
+def _write_some(fd: int, parts: Sequence[Part], at: int) -> int:
+    if len(parts) == 1:
+        return write_at(fd, parts[0], at)
+    end, at = at + sum(map(len, parts)), at + os.pwritev(fd, parts, at)
+    return at if at == end else write_at(fd, b"".join(parts)[at - end :], at)
+
+
+def write_at(fd: int, message: Part, at: int) -> int:
     """Returns the offset behind the message."""
     rest = memoryview(message)
     while rest:
