@@ -143,7 +143,7 @@ class Timed:
             raise pa.ArrowInvalid("A rowtime is null.")
         times = np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
         self.rows, self.micros = rows, times
-        self.rises = len(times) == 1 or not np.count_nonzero(times[1:] < times[:-1])
+        self.rises = 1 not in (times[1:] < times[:-1]).tobytes()  # for a few rows faster than functions of numpy
         self.least = times.item(0) if self.rises else int(times.min())
         self.largest = times.item(-1) if self.rises else int(times.max())
 

@@ -34,10 +34,10 @@ class Acceptance:
         late: LateReport,
         scheduler: CommitScheduler,
         owner: BoundOwner,
-        reach: Callable[[], Reach],
+        now: Callable[[], int],
     ) -> None:
-        """``reach``: how far ahead rowtimes may lie now."""
-        self._reach = reach
+        """``now``: the wall clock, by which rowtimes may lie ``maxAhead`` ahead."""
+        self._now, self._most_ahead = now, outbox.store.settings.maxAhead
         self._intake, self._disorder, self._outbox = intake, disorder, outbox
         self._late, self._scheduler, self._floors, self._owner = late, scheduler, outbox.floors, owner
 
@@ -84,7 +84,7 @@ class Acceptance:
     def start_fast_path(self) -> None:
         """Starts the fast path for the next calls, unless this sink gives rows their rowtime."""
         if self._disorder.one_by_one and not self._intake.gives:
-            self._outbox.start_fast_path(self._reach().ceiling)
+            self._outbox.start_fast_path(self._ceiling())
 
     def _require_takes_rows(self) -> None:
         if self._outbox.cuts.active and self._disorder.implies:
@@ -97,7 +97,8 @@ class Acceptance:
             )
 
     def _check_bound(self, bound: RowtimeBound, promised: int | None) -> None:
-        self._reach().require(self._outbox.producer, bound.floor, promised)
+        reach = Reach(self._outbox.path, self._outbox.store.settings, self._now())
+        reach.require(self._outbox.producer, bound.floor, promised)
         if promised is not None and bound.floor < promised:
             raise BoundRegressionError(
                 f"The bound '{bound}' is weaker than what this sink has already promised (no row before "
@@ -111,7 +112,7 @@ class Acceptance:
         """Takes one row by the fast path, if it needs no further check."""
         if not self._disorder.one_by_one:
             return False
-        self._outbox.start_fast_path(self._reach().ceiling)
+        self._outbox.start_fast_path(self._ceiling())
         plain = self._outbox.rows.take(row)
         self._outbox.end_fast_path()
         if plain:
@@ -136,9 +137,13 @@ class Acceptance:
                 self._disorder.take(fitting.rows)
                 self._outbox.add_batch(fitting, verdict.floor)
 
+    def _ceiling(self) -> int | None:
+        """The largest rowtime that is not too far ahead now; None: no limit."""
+        return None if self._most_ahead is None else self._now() + self._most_ahead
+
     def _split_ahead(self, given: Timed) -> tuple[Timed | None, list[Rejected]]:
         """Separates the rows that are not too far ahead, if any, from those to reject."""
-        ceiling = self._reach().ceiling
+        ceiling = self._ceiling()
         if ceiling is None or given.largest <= ceiling:
             return given, []
         near, ahead = split_ahead(given.rows, ceiling)

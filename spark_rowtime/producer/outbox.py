@@ -55,6 +55,7 @@ class Outbox:
             store.schema, rises=disorder.implies, naive=naive, keys=self._keys, guard=self.interrupt_guard
         )
         """The rows that came one by one since the last batch."""
+        self._is_fast_path_open = False
         self._batches: list[Timed] = []
         self._staging = Staging(store, max_train_rows)
         self._count = 0
@@ -98,13 +99,16 @@ class Outbox:
 
         The fast path checks only the row itself. It may stay open while no call has anything else to do.
         """
+        self._is_fast_path_open = True  # first: an interrupt may come between any two steps
         left = self._max_train_rows - self._count % self._max_train_rows
         self.rows.open(self.floors.in_force, ceiling, left - 1)
 
     def end_fast_path(self) -> None:
         """Closes the fast path, and records the floor that its rows imply."""
-        self.record_implied_floor()
-        self.rows.shut()
+        if self._is_fast_path_open:
+            self.record_implied_floor()
+            self.rows.shut()
+            self._is_fast_path_open = False
 
     def record_implied_floor(self) -> None:
         """Records the floor that the rows of the fast path imply so far; the path stays as it is."""

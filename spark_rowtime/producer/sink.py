@@ -23,7 +23,6 @@ from spark_rowtime.producer.outbox import Outbox
 from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.admission import complete
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.reach import Reach
 from spark_rowtime.store.steady_clock import elapsing
 from spark_rowtime.types.arguments import is_whole, to_choice, to_text
 from spark_rowtime.types.local_time import LocalTime
@@ -93,9 +92,7 @@ class StreamSink(SinkLifecycle):
         scheduler = CommitScheduler(outbox, leased, late, linger=linger, now=steady, lock=lock)
         self._disorder = disorder
         owner = BoundOwner(store, producer)
-        self._acceptance = Acceptance(
-            intake, disorder, outbox, late, scheduler, owner, lambda: Reach(store.path, store.settings, now())
-        )
+        self._acceptance = Acceptance(intake, disorder, outbox, late, scheduler, owner, now)
         self._take_plain = outbox.rows.take
         self.delivery: Any = None
         """The unfinished part of the train on which a drain into this sink failed; see ``Delivery``."""
