@@ -16,7 +16,7 @@ from spark_rowtime.producer.scheduler import CommitScheduler
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Rejected
 from spark_rowtime.store.limits import split_ahead
-from spark_rowtime.store.reach import Reach
+from spark_rowtime.store.reach import Reach, ceiling
 from spark_rowtime.types.timestamps import show_micros
 
 
@@ -37,7 +37,7 @@ class Acceptance:
         now: Callable[[], int],
     ) -> None:
         """``now``: the wall clock, by which rowtimes may lie ``maxAhead`` ahead."""
-        self._now, self._most_ahead = now, outbox.store.settings.maxAhead
+        self._now = now
         self._intake, self._disorder, self._outbox = intake, disorder, outbox
         self._late, self._scheduler, self._floors, self._owner = late, scheduler, outbox.floors, owner
 
@@ -139,14 +139,14 @@ class Acceptance:
 
     def _ceiling(self) -> int | None:
         """The largest rowtime that is not too far ahead now; None: no limit."""
-        return None if self._most_ahead is None else self._now() + self._most_ahead
+        return ceiling(self._outbox.store.settings, self._now())
 
     def _split_ahead(self, given: Timed) -> tuple[Timed | None, list[Rejected]]:
         """Separates the rows that are not too far ahead, if any, from those to reject."""
-        ceiling = self._ceiling()
-        if ceiling is None or given.largest <= ceiling:
+        most = self._ceiling()
+        if most is None or given.largest <= most:
             return given, []
-        near, ahead = split_ahead(given.rows, ceiling)
+        near, ahead = split_ahead(given.rows, most)
         return Timed(near) if near.num_rows else None, ahead
 
     def _refuse(self, late: list[Rejected], below: str) -> None:

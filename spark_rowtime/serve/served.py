@@ -146,8 +146,8 @@ def _names_of(table: str) -> set[str]:
 def _refuse_password(path: str) -> None:
     if (shown := without_passwords(path)) != path:
         raise InvalidOptionError(
-            f"{shown} has a password in it, which the page would show to everybody. Name the path without it, and put the "
-            "password into the environment.",
+            f"{shown} has a password in it, which the page would show to everybody. Name the path without it, and put "
+            "the password into the environment.",
             path=shown,
         )
 

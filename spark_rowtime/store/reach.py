@@ -9,6 +9,11 @@ from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END, LARGEST, show_interval, show_micros
 
 
+def ceiling(settings: StreamSettings, wall: int) -> int | None:
+    """The largest rowtime that is not too far ahead of the wall clock; None: no limit but that of rowtimes."""
+    return None if settings.maxAhead is None else min(wall + settings.maxAhead, LARGEST)
+
+
 class Reach(NamedTuple):
     """How far ahead of ``wall``, the wall clock in microseconds, rowtimes of the stream at ``path`` may lie.
 
@@ -24,8 +29,8 @@ class Reach(NamedTuple):
 
     @property
     def ceiling(self) -> int | None:
-        """The largest rowtime that is not too far ahead; None: no limit but that of rowtimes."""
-        return None if self.settings.maxAhead is None else min(self.wall + self.settings.maxAhead, LARGEST)
+        """See the function ``ceiling``."""
+        return ceiling(self.settings, self.wall)
 
     def require(self, producer: str, bound: int, promised: int | None = None) -> None:
         """Raises RowtimeAheadError if the bound is too far ahead, and above what the producer has ``promised``."""
