@@ -22,7 +22,7 @@ from spark_rowtime.store.base import Store, TrainReader
 from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.position import Head, Position
-from spark_rowtime.store.retention import lost, lost_error, require_kept, require_there
+from spark_rowtime.store.retention import lost, lost_error, require_kept, require_same, require_there
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.json_values import load
 from spark_rowtime.types.schema import rowtime_micros
@@ -75,8 +75,8 @@ class Release:
 
     def latest(self, store: Store) -> Position:
         """The position after all rows that this order would hand out now."""
-        head = store.head()
-        return self._position(store, self._start(store.horizon()), head, self._cut(head))
+        head, start = store.head(), self._start(store.horizon())
+        return self._marked(store, start, self._position(store, start, head, self._cut(head)))
 
     def step(self, store: Store, at: Position, upto: int | None = None) -> Position:
         """The next position after ``at``, not beyond seq ``upto``; ``at`` itself if there is nothing new."""
@@ -99,9 +99,15 @@ class Release:
             while not (changed := self._changed(store, at, to)) and to != target:
                 to = self._within_limits(store, to, target)
             if changed:
-                return to
+                return self._marked(store, at, to)
             start = to
         return at
+
+    def _marked(self, store: Store, at: Position, to: Position) -> Position:
+        """``to``, with the time of its event, if the log is still that in which the reader has come to ``at``."""
+        made = store.made(at.seq, to.seq)
+        require_same(at, made, store.path)
+        return to._replace(made=made.get(to.seq))
 
     def slices(self, store: Store, after: Position, upto: Position) -> list[Slice]:
         """The trains to read between two positions."""
@@ -267,7 +273,8 @@ def start_bound(start: Any, name: str = "start", others: str = "'earliest', 'lat
 
 def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]:
     """A position as a flat JSON object, with the ``stream`` and the ``order`` that it belongs to."""
-    return {"stream": stream, "order": order, **position._asdict()}
+    fields = {"stream": stream, "order": order, **position._asdict()}
+    return fields if position.made is not None else {name: fields[name] for name in fields if name != "made"}
 
 
 def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
@@ -275,7 +282,7 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
         fields = load(value) if isinstance(value, str) else value
     except ValueError:
         fields = None
-    if isinstance(fields, dict) and fields.keys() >= {"stream", "order", *Position._fields}:
+    if isinstance(fields, dict) and fields.keys() >= {"stream", "order", "seq", "cut", "floor"}:
         numbers = [fields.get(name) for name in (*Position._fields, "since")]
         if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
             return fields
@@ -322,7 +329,7 @@ def load_position(
             wanted=fields["order"],
             found=order,
         )
-    return Position(fields["seq"], fields["cut"], fields["floor"])
+    return Position(fields["seq"], fields["cut"], fields["floor"], fields.get("made"))
 
 
 def require_by_rowtime(position: str) -> None:

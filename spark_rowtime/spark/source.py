@@ -34,7 +34,7 @@ from spark_rowtime.spark.status_reporter import StatusReporter
 from spark_rowtime.spark.topic_late_rows import LateBatch, keep_late
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
-from spark_rowtime.store.retention import is_temporary, require_there
+from spark_rowtime.store.retention import is_temporary, require_same, require_there
 from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Summary
 from spark_rowtime.stream_info import waits_for
 from spark_rowtime.types.timestamps import END, show_micros
@@ -169,12 +169,14 @@ class RowtimeStreamReader(AskedReader):
     def _plan(self, start: Offset, *, end: Offset, parallelism: int) -> dict[str, Any]:
         """Which trains the batch between two offsets reads, for tasks in Java."""
         after, upto = self._load(start), self._load(end)
+        require_same(upto, self._store.made(upto.seq), self._path)
         return native_plan(self._store, self._release_of(end), after, upto, self._columns, parallelism)
 
     def between(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The same, for Python workers."""
         after, upto = self._load(start), self._load(end)
         require_there(after, self._store.head(), self._path)
+        require_same(upto, self._store.made(upto.seq), self._path)
         release, begun = self._release_of(end), self._release_of(start)
         if start != self._begun and (release.since != begun.since or upto.is_behind(after)):
             raise self._changed()

@@ -193,6 +193,10 @@ class Store(ABC):
         """Returns the log as it was at ``seq`` (0: empty). Raises DataLostError before the horizon."""
 
     @abstractmethod
+    def made(self, *seqs: int) -> dict[int, int]:
+        """Returns when each of these events was committed, of those that are in the log."""
+
+    @abstractmethod
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         """Returns the trains that have a row in the difference of the two regions, by seq.
 

@@ -158,6 +158,10 @@ class MemoryStore(LedgerStore):
             raise lost_error(f"the log at seq {seq}", self.horizon(), self.path)
         return self.state.log[seq - 1].head
 
+    def made(self, *seqs: int) -> dict[int, int]:
+        kept = range(max(self.state.horizon, 1), len(self.state.log) + 1)
+        return {seq: self.state.log[seq - 1].time for seq in seqs if seq in kept}
+
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         require_kept(after, self.horizon(), self.path)
         return [piece for piece in self._kept() if between(after, upto, piece.seq, piece.least, piece.largest)]

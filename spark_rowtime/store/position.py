@@ -8,12 +8,14 @@ class Position(NamedTuple):
 
     The reader has read those rows of the trains up to ``seq`` whose rowtime is below ``cut``; if
     ``cut`` is None, it has read all rows of these trains. ``floor`` is the least rowtime that the
-    reader may still receive; None if nothing is promised.
+    reader may still receive; None if nothing is promised. ``made`` is when the event ``seq`` was committed, by which
+    another log is known that has grown as far: None if nobody knows.
     """
 
     seq: int
     cut: int | None
     floor: int | None
+    made: int | None = None
 
     def is_behind(self, other: "Position") -> bool:
         """Whether a coordinate is less than that of ``other``, the floor aside: it has not read all that it has."""

@@ -5,7 +5,7 @@ had released all of them, so the horizon's largest rowtime lies below the stream
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -62,6 +62,24 @@ def require_kept(position: Position, horizon: Head, path: str) -> None:
     if position.cut is not None:
         asked += f", and of those before it the ones from {show_micros(position.cut)} on"
     raise lost_error(asked, horizon, path)
+
+
+def require_same(position: Position, made: Mapping[int, int], path: str) -> None:
+    """Raises DataLostError if the log has another event at ``position`` than the one that was read.
+
+    ``made``: when events of the log were committed.
+    """
+    found = made.get(position.seq, position.made)
+    if found != position.made and position.made is not None:
+        raise DataLostError(
+            f"This reader has read {path} up to seq {position.seq}, which was committed at "
+            f"{show_micros(position.made)}, but the event with that number in its log is of {show_micros(found)}: it "
+            "is an older copy that has grown since, as after a failover to a standby that lacked the last commits, or "
+            "a restored backup. The reader would skip rows. Bring the newer one back, or start again from the "
+            "beginning (a query: with a new checkpoint).",
+            path=path,
+            asked=position.seq,
+        )
 
 
 class Replayed(Head):

@@ -124,6 +124,9 @@ class DictStore(LedgerStore):
     def at(self, seq: int) -> Head:
         return self.state["log"][seq].head
 
+    def made(self, *seqs: int) -> dict[int, int]:
+        return {seq: self.state["log"][seq].time for seq in seqs if 0 < seq < len(self.state["log"])}
+
     def slices(self, after: Any, upto: Any) -> Any:
         found = [(e.head.seq, e.event.producer, e.train) for e in self.state["log"] if e.train]
         pieces = [Slice(seq, p, t.rows, t.least, t.largest, t.location.nbytes, t.location) for seq, p, t in found]

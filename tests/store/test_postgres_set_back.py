@@ -94,3 +94,31 @@ def test_a_stream_that_was_made_anew_is_another_one(postgres: PostgresServer, pa
             new.sendRow(("2026-01-05T14:02:00Z", "z"))
         assert rt.describeStream(path).rows == 3
         old.abandon()
+
+
+@pytest.mark.parametrize("order", ["arrival", "rowtime"])
+def test_a_reader_of_commits_that_are_gone_is_told_also_once_the_log_has_grown(
+    postgres: PostgresServer, path: str, order: str
+) -> None:
+    """As after a failover to a standby that lacked the last commits, to which the feed has sent them again."""
+    with rt.openSink(path, producer="a") as sink:
+        send(sink, 1)
+    postgres.copy("shop", "backup")
+    with rt.openSink(path, producer="a") as sink:
+        send(sink, 20)
+        send(sink, 21)
+    with rt.openReader(path, order=order) as reader:
+        assert [row["n"] for train in reader for row in train.rows.to_pylist()] == [1, 20, 21]
+        position = reader.position
+        postgres.execute(DROP, "postgres")
+        postgres.execute("ALTER DATABASE backup RENAME TO shop", "postgres")
+        with rt.openSink(path, producer="a", lease=None) as again:
+            for n in (20, 22, 23, 24):
+                send(again, n)
+        with pytest.raises(rt.DataLostError, match="older copy that has grown since"):
+            list(reader)
+    with (
+        rt.openReader(path, order=order, start=position) as reader,
+        pytest.raises(rt.DataLostError, match="older copy that has grown since"),
+    ):
+        list(reader)

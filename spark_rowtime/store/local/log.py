@@ -1,5 +1,7 @@
 """The log of a stream in its catalog: the events in commit order."""
 
+from collections.abc import Sequence
+
 from spark_rowtime.bounds.clock import Event, Sent, logged_event
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.history import LoggedEvent
@@ -38,6 +40,11 @@ class Log:
         if found is None and seq > self.horizon().seq:
             raise Damaged(f"event {seq} is missing from the log")
         return found
+
+    def made(self, seqs: Sequence[int]) -> dict[int, int]:
+        """Returns when each of these events was committed, of those that are there."""
+        rows = (self._catalog.execute("SELECT * FROM events WHERE seq = ?", (seq,)).fetchone() for seq in seqs)
+        return {row[0]: row[3] for row in rows if row is not None and intact(row, "events")}
 
     def horizon(self) -> Head:
         """Returns the last removed event, with which the log begins; EMPTY if no trains were removed."""

@@ -313,6 +313,10 @@ class LocalStore(LedgerStore):
                 raise lost_error(f"the log at seq {seq}", self._log.horizon(), self.path)
             return head
 
+    def made(self, *seqs: int) -> dict[int, int]:
+        with self._guard:
+            return self._log.made(seqs)
+
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         with self._guard:
             self._indexed.require(after)

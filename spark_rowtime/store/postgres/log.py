@@ -13,6 +13,7 @@ from spark_rowtime.store.widths import width_class
 
 _INSERT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 AT = "SELECT seq, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND seq = %s"
+MADE = "SELECT seq, time FROM rowtime.events WHERE stream = %s AND seq = ANY (%s::bigint[])"
 COLUMNS = (
     "SELECT seq, producer, kind, COALESCE(rows, 0), floor, stream_floor FROM rowtime.events WHERE stream = %s "
     "ORDER BY seq"
