@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -47,55 +47,49 @@ def json_of(value: bytes, decoder: json.JSONDecoder = _JSON) -> Any:
         raise MalformedError(f"it is not JSON: {error}") from None
 
 
-@dataclass(frozen=True)
-class RecordDecoder:
-    """Decodes messages whose value is a record with named fields.
+def record_decoder(
+    schema: pa.Schema,
+    record: Decoder,
+    rowtime: str = ROWTIME,
+    row: str = "",
+    unit: str | None = None,
+    watermark: Watermark | None = None,
+    skips: bool = False,
+    columns: Mapping[str, Callable[[Any], Any]] = MappingProxyType({}),
+) -> Decoder:
+    """Returns the function that decodes messages whose value is a record with named fields.
 
     ``record`` reads the record from a message. ``rowtime`` is the path of the field with the time, its parts separated
     by points, or ``kafka.timestamp``. ``row`` is the path of the record, or list of records, that has the columns;
     empty: the record itself. ``columns`` reads those columns that are a part of the message. ``skips``: whether
     tombstones, and records without a row, are left out; otherwise they are malformed.
     """
+    row_at, time_of, row_of = _field(row), time_of_record(rowtime, unit), _row_reader(schema, columns)
 
-    schema: pa.Schema
-    record: Decoder
-    rowtime: str = ROWTIME
-    row: str = ""
-    unit: str | None = None
-    watermark: Watermark | None = None
-    skips: bool = False
-    columns: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    def decode(message: Any) -> Any:
+        if message.value() is None:
+            return no_row("it is a tombstone, a message without a value")
+        read = record(message)
+        if type(read) is not dict:
+            raise MalformedError(f"its value {short_repr(read)} is not a record with fields")
+        if watermark is not None and (bound := watermark(read)) is not None:
+            return bound
+        found = row_at(read)
+        if found is None:
+            return no_row(f"it has no {row!r}, as where a row was deleted")
+        time = time_of(message, read)
+        rows = [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
+        return _filled(rows, {name: part(message) for name, part in columns.items()}) if columns else rows
 
-    def made(self) -> Decoder:
-        """Returns the function that decodes a message."""
-        read, watermark, row_at = self.record, self.watermark, _field(self.row)
-        time_of, row_of = time_of_record(self.rowtime, self.unit), _row_reader(self.schema, self.columns)
-        own = self.columns
-
-        def decode(message: Any) -> Any:
-            if message.value() is None:
-                return self._no_row("it is a tombstone, a message without a value")
-            record = read(message)
-            if type(record) is not dict:
-                raise MalformedError(f"its value {short_repr(record)} is not a record with fields")
-            if watermark is not None and (bound := watermark(record)) is not None:
-                return bound
-            found = row_at(record)
-            if found is None:
-                return self._no_row(f"it has no {self.row!r}, as where a row was deleted")
-            time = time_of(message, record)
-            rows = [row_of(one, time) for one in found] if type(found) is list else row_of(found, time)
-            return _filled(rows, {name: part(message) for name, part in own.items()}) if own else rows
-
-        return decode
-
-    def _no_row(self, why: str) -> None:
-        if not self.skips:
+    def no_row(why: str) -> None:
+        if not skips:
             raise MalformedError(f"{why}; tombstones='skip' leaves such messages out")
+
+    return decode
 
 
 def time_of_record(rowtime: str, unit: str | None) -> Callable[[Any, Any], Any]:
-    """Returns the function that gives the time of a message and its record. ``rowtime``: as for ``RecordDecoder``."""
+    """Returns the function that gives the time of a message and its record. ``rowtime``: as for ``record_decoder``."""
     if rowtime == MESSAGE_TIME:
         return lambda message, _: message_time(message)
     field, reader = _field(rowtime), time_reader(unit)

@@ -12,9 +12,9 @@ from spark_rowtime.kafka.dead_letters import DeadLetters, require_apart
 from spark_rowtime.kafka.decoding import (
     MESSAGE_TIME,
     Decoder,
-    RecordDecoder,
     called,
     function_named,
+    record_decoder,
     stamped_by_broker,
     with_bounds,
 )
@@ -196,7 +196,7 @@ class KafkaFeed(TopicAdapter):
             watermark = FORMATS.get(self._bounds) if isinstance(self._bounds, str) else None
             records = records_of(self._decoder, self._registry)
             own, skips = message_columns(self._places, schema), self._skips
-            decode = RecordDecoder(schema, records, self._rowtime, self._row, self._unit, watermark, skips, own).made()
+            decode = record_decoder(schema, records, self._rowtime, self._row, self._unit, watermark, skips, own)
         if self._bounds == APPEND_TIME:
             return stamped_by_broker(decode)
         return decode if isinstance(self._bounds, str) else with_bounds(self._bounds, decode)

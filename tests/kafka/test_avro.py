@@ -18,7 +18,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.kafka import avro
 from spark_rowtime.kafka.avro import AvroRecords
-from spark_rowtime.kafka.decoding import RecordDecoder
+from spark_rowtime.kafka.decoding import record_decoder
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.types.schema import stream_schema
 from tests.kafka.feeds import bound, message, moment, read, rows
@@ -132,7 +132,7 @@ def test_a_schema_that_has_changed() -> None:
     )
     message = SimpleNamespace(value=lambda: encoded(1)["value"], topic=lambda: "orders")
     with registry() as url:
-        row = RecordDecoder(stream_schema(columns), AvroRecords({"url": url}), "at").made()(message)
+        row = record_decoder(stream_schema(columns), AvroRecords({"url": url}), "at")(message)
     assert {name: value for name, value in row.items() if name != "rowtime"} == {
         "n": 1,
         "gone": None,
@@ -145,7 +145,7 @@ def decode(url: str, message: dict[str, Any]) -> Any:
     """The row of a message, read with a registry that does not try again."""
     records = AvroRecords({"url": url, "max.retries": "0", "timeout": "240"})
     given = SimpleNamespace(value=lambda: message["value"], topic=lambda: "orders")
-    return RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), records, "at").made()(given)
+    return record_decoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), records, "at")(given)
 
 
 @pytest.mark.parametrize(

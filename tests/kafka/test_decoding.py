@@ -10,7 +10,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.kafka.checkpoint import Checkpoint
-from spark_rowtime.kafka.decoding import RecordDecoder, called, json_record, with_bounds
+from spark_rowtime.kafka.decoding import called, json_record, record_decoder, with_bounds
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part
@@ -52,7 +52,7 @@ def sent(request: pytest.FixtureRequest) -> Any:
     def send(kind: str, number: str) -> Any:
         columns = f"rowtime TIMESTAMP NOT NULL, v {kind}"
         rt.createStream(path, columns)
-        decode = RecordDecoder(stream_schema(columns), json_record).made()
+        decode = record_decoder(stream_schema(columns), json_record)
         with rt.openSink(path) as sink:
             sink.sendRows([decode(message(f'{{"rowtime": "{TIME}", "v": {number}}}'))])
         with rt.openReader(path, order="arrival") as reader:
@@ -91,7 +91,7 @@ CUT = [
 
 @pytest.mark.parametrize(("unit", "number"), CUT)
 def test_times_that_are_numbers_are_cut_not_rounded(unit: str, number: str) -> None:
-    decode = RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL"), json_record, unit=unit).made()
+    decode = record_decoder(stream_schema("rowtime TIMESTAMP NOT NULL"), json_record, unit=unit)
     assert decode(message(f'{{"rowtime": {number}}}'))["rowtime"].microsecond == 1
     for beyond in ("1e400", "1e1000000", "1e99999999999999999999", '"1_7.0"', '"+17.0"', '"17.x"'):
         with pytest.raises(MalformedError):
@@ -128,7 +128,7 @@ def test_a_message_with_a_bound_keeps_its_row(caplog: pytest.LogCaptureFixture) 
     order = {"rowsImplyBounds": False, "onLate": "reject"}
     with rt.openSink(path, producer=part.producer, **order) as sink:  # type: ignore[arg-type]
         sink.flush(Checkpoint("id", 0).text())
-    rows = RecordDecoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), json_record).made()
+    rows = record_decoder(stream_schema("rowtime TIMESTAMP NOT NULL, n BIGINT"), json_record)
     decode = with_bounds(lambda found: json.loads(found.value()).get("complete"), rows)
     feed = PartitionFeed(part, lambda: rt.openSink(path, producer=part.producer, **order), decode, None)  # type: ignore[arg-type]
     texts = [
@@ -154,7 +154,7 @@ def test_a_message_with_a_bound_keeps_its_row(caplog: pytest.LogCaptureFixture) 
 def test_a_number_with_an_underscore_is_no_number_of_json() -> None:
     """Python would take 1_0 for 10."""
     columns = "rowtime TIMESTAMP NOT NULL, d DECIMAL(10,2), m MAP<BIGINT, INT>"
-    decode = RecordDecoder(stream_schema(columns), json_record).made()
+    decode = record_decoder(stream_schema(columns), json_record)
     value = json.dumps({"rowtime": "2026-01-05T14:00:00Z", "d": "1_0", "m": {"1_0": 5}}).encode()
     row = decode(SimpleNamespace(value=lambda: value))
     assert (row["d"], row["m"]) == ("1_0", [("1_0", 5)])
