@@ -1,6 +1,5 @@
 """announceTo calls a target once for each period that the bound of a stream, a table or a topic has passed."""
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from spark_rowtime.announce.announced import Announced
 from spark_rowtime.announce.period import Period
 from spark_rowtime.announce.progress import READER, Progress
 from spark_rowtime.announce.table_progress import TableProgress
-from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.announce.target import LOG, NotTakenError
 from spark_rowtime.announce.targets import NamedTarget, named_target
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
@@ -24,7 +23,6 @@ from spark_rowtime.periods import to_unit
 from spark_rowtime.types.arguments import known_keywords, to_count, to_flag, to_name
 from spark_rowtime.types.timestamps import from_micros, zone_named
 
-LOG = logging.getLogger("spark_rowtime.announce")
 _AGAIN = (
     "If the target answers so to a call that it has taken before, as after a lost answer, say that this status means "
     "taken: --taken 409 (taken=[409])."

@@ -1,7 +1,6 @@
 """DagsterAsset: reports to Dagster, for each complete period, that this partition of an asset is materialized."""
 
 import json
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,14 +9,13 @@ from urllib.parse import quote
 from spark_rowtime.announce.http_call import Headers
 from spark_rowtime.announce.http_client import HttpClient, require_url
 from spark_rowtime.announce.period import Period
-from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.announce.target import LOG, NotTakenError
 from spark_rowtime.periods import Unit
 from spark_rowtime.types.json_values import load
 from spark_rowtime.types.timestamps import DAY_MICROS
 
 DAY_KEY, HOUR_KEY = "%Y-%m-%d", "%Y-%m-%d-%H:%M"
 """The forms of partition keys that Dagster's partitions of days, weeks and months, and those of hours, have."""
-LOG = logging.getLogger("spark_rowtime.announce")
 _ASSET = (
     "query($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}) { __typename "
     "... on AssetNode { partitionKeysByDimension(startIdx: 0, endIdx: 1) { partitionKeys } } } }"

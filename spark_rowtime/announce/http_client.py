@@ -12,14 +12,13 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
-from spark_rowtime.announce.target import NotTakenError
+from spark_rowtime.announce.target import LOG, NotTakenError
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.types.extras import import_extra
 from spark_rowtime.types.hidden import hide
 
 LONGEST_WAIT_SECONDS = 3600.0
 """The longest time for which a server may ask to be left alone."""
-LOG = logging.getLogger("spark_rowtime.announce")
 _TOO_LATE = "no answer within the time limit"
 _SHOWN_CHARACTERS = 300
 """How much an error shows of an answer, or of what is wrong with it."""

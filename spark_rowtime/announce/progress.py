@@ -1,6 +1,5 @@
 """Progress: up to which period a stream is announced, and which periods follow. The stream keeps it."""
 
-import logging
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from spark_rowtime.announce.target import LOG
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.periods import Unit
@@ -28,7 +28,6 @@ READER = "announce:"
 """What the names of the registered readers of announcers begin with."""
 _QUERY = re.compile(r".*/sources/\d+(?: \(joins\))?", re.DOTALL)
 """The name of a query among the registered readers: the folder of a source in its checkpoint."""
-LOG = logging.getLogger("spark_rowtime.announce")
 
 
 class Progress:

@@ -1,11 +1,11 @@
 """TableProgress: up to which period a table or a topic is announced. A stream of its own keeps it."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from spark_rowtime.announce.progress import first_moment, require_alone, require_sensible, shifted
+from spark_rowtime.announce.target import LOG
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
@@ -14,7 +14,6 @@ from spark_rowtime.store.position import Position
 from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.timestamps import END, to_micros
 
-LOG = logging.getLogger("spark_rowtime.announce")
 LOOK_SECONDS = 5.0
 """How often a table or a topic is looked at for another bound."""
 _AWAY = (StoreUnavailableError, KafkaUnavailableError)

@@ -1,11 +1,13 @@
 """Target: what is called for each complete period."""
 
+import logging
 from collections.abc import Mapping
 from typing import ClassVar, Protocol
 
 from spark_rowtime.announce.period import Period
 from spark_rowtime.periods import Unit
 
+LOG = logging.getLogger("spark_rowtime.announce")
 PLUGINS = "spark_rowtime.announce"
 """The group of entry points that name kinds of targets, each an ``AssetTarget``."""
 
