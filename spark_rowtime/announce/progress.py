@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from spark_rowtime.announce.target import LOG
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import InvalidOptionError, StoreUnavailableError
 from spark_rowtime.periods import Unit
@@ -96,7 +97,7 @@ class Progress:
 
     def ended(self, head: Head) -> bool:
         """Whether no period follows: the stream is complete."""
-        return head.floor is not None and head.floor >= END
+        return is_end(head.floor)
 
     def wait(self, head: Head) -> None:
         """Waits for an event after ``head``; renews the registration, so that it is known to be in use."""
@@ -122,7 +123,7 @@ class Progress:
 
         A stream that has ended is complete up to its last promise before, and to the end of its last row's period.
         """
-        if head.floor is None or head.floor < END:
+        if not is_end(head.floor):
             return shifted(head.floor, self._shift)
         last = None if head.largest is None else self._calendar.holding(head.largest - self._shift).end
         promise = shifted(self._last_promise(head), self._shift)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from spark_rowtime.announce.progress import first_moment, require_alone, require_sensible, shifted
 from spark_rowtime.announce.target import LOG
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.drain.properties import FIRST, LAST, bound_in
 from spark_rowtime.errors import KafkaUnavailableError, StoreUnavailableError
@@ -93,7 +94,7 @@ class TableProgress:
 
     def ended(self, state: Complete) -> bool:
         """Whether no period follows."""
-        return state.floor is not None and state.floor >= END
+        return is_end(state.floor)
 
     def wait(self, state: Complete) -> None:  # noqa: ARG002
         """Waits until the table is to be looked at again."""
@@ -132,7 +133,7 @@ class TableProgress:
 
     def _limit(self, state: Complete) -> int | None:
         """The moment up to which the table is complete; at the end of time, the end of its last row's period."""
-        if state.floor is None or state.floor < END:
+        if not is_end(state.floor):
             self._promise = shifted(state.floor, self._shift)
             return self._promise
         if state.last is None:

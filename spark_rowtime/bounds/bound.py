@@ -132,7 +132,7 @@ class RowtimeBound:
             >>> rt.RowtimeBound.END.isEnd, rt.RowtimeBound("9999-12-31T23:59:59Z", strict=True).isEnd
             (True, False)
         """
-        return self.floor >= END
+        return is_end(self.floor)
 
     @property
     def floor(self) -> int:
@@ -205,6 +205,11 @@ def stronger(one: int | None, other: int | None) -> int | None:
 def weaker(one: int | None, other: int | None) -> int | None:
     """The smaller of two floors; None stands for no bound (law 3: bounds of inputs that are merged)."""
     return None if one is None or other is None else min(one, other)
+
+
+def is_end(floor: int | None) -> bool:
+    """Whether a floor is the end of time: no row follows."""
+    return floor is not None and floor >= END
 
 
 def as_bound(floor: int | None) -> RowtimeBound | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.bound import is_end, stronger
 from spark_rowtime.bounds.members import COUNTING, Members, ProducerClock, SortedMembers, Status
 from spark_rowtime.types.timestamps import END
 
@@ -83,7 +83,7 @@ def logged_event(kind: str, producer: str, floor: int | None, largest: int | Non
 
 def completes(event: Event) -> bool:
     """Returns whether the event promises the end of time for its producer."""
-    return isinstance(event, Sent) and event.floor is not None and event.floor >= END
+    return isinstance(event, Sent) and is_end(event.floor)
 
 
 @dataclass(slots=True)

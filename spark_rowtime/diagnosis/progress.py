@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.diagnosis.reach import Reach
 from spark_rowtime.diagnosis.stream_state import StreamState
 from spark_rowtime.errors import DataLostError, InvalidOptionError, RowtimeError
@@ -112,7 +113,7 @@ class Progress:
         self, status: QueryStatus, source: QuerySource, mark: FlushMark, stream: StreamState
     ) -> FlushMark | None:
         """What the query has made of the results up to ``mark``; None if it has not output all of it."""
-        ended = source.floor is not None and source.floor >= END
+        ended = is_end(source.floor)
         time = mark.largest
         read = source.seq >= mark.seq and (source.cut is None or time is None or source.cut > time)
         if not (read or ended):

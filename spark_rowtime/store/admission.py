@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from spark_rowtime.bounds.bound import stronger
+from spark_rowtime.bounds.bound import is_end, stronger
 from spark_rowtime.bounds.clock import Idled, Sent, Status, completes
 from spark_rowtime.bounds.origin import PRODUCER, BoundOrigin, origin_values
 from spark_rowtime.bounds.topic_cut import CutBound
@@ -30,7 +30,7 @@ from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.types.arguments import did_you_mean, nearest
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import some
-from spark_rowtime.types.timestamps import END, show_micros
+from spark_rowtime.types.timestamps import show_micros
 
 _NAMED = 10
 """How many producers an error names."""
@@ -119,7 +119,7 @@ def require_all_accepted(commit: Commit, rejected: Sequence[Rejected], reach: Re
 
 def require_open(path: str, producer: str, floor: int | None) -> None:
     """Raises StreamCompleteError if the stream's ``floor`` is the end of time, so that nobody may join."""
-    if floor is not None and floor >= END:
+    if is_end(floor):
         raise StreamCompleteError(
             f"The stream at {path} is complete: every producer has declared that no row follows, so producer "
             f"{producer!r} cannot join. Create another stream for what comes now.",

@@ -8,6 +8,7 @@ makes it as :mod:`spark_rowtime.store.ledger` would. Otherwise it does nothing, 
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.store.commits import Commit, Receipt, Staged
 from spark_rowtime.store.postgres.eras import ERA_COMMITS, ERA_PRODUCERS
 from spark_rowtime.store.postgres.inline import Inline
@@ -15,7 +16,6 @@ from spark_rowtime.store.postgres.trains import PART_BYTES
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from spark_rowtime.store.widths import width_class
-from spark_rowtime.types.timestamps import END
 
 FUNCTION = (
     files(__package__)
@@ -39,7 +39,7 @@ class Landed(NamedTuple):
 
 def one_trip_suffices(commit: Commit, settings: StreamSettings) -> bool:
     """Returns whether the server may decide the commit."""
-    if settings.maxLag is not None or len(commit.trains) > 1 or (commit.floor is not None and commit.floor >= END):
+    if settings.maxLag is not None or len(commit.trains) > 1 or is_end(commit.floor):
         return False
     if commit.idle or commit.rejected or commit.bounds or commit.keys is not None or commit.query_status is not None:
         return False
