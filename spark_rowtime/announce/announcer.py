@@ -17,6 +17,7 @@ from spark_rowtime.announce.progress import READER, Progress
 from spark_rowtime.announce.table_progress import TableProgress
 from spark_rowtime.announce.target import LOG, NotTakenError
 from spark_rowtime.announce.targets import NamedTarget, named_target
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.calendar import Calendar, Span
 from spark_rowtime.errors import AnnouncementError, StoreUnavailableError
 from spark_rowtime.periods import to_unit
@@ -205,7 +206,7 @@ class _Announcer:
                 self._call(period, iter(delays), wait)
                 progress.announced(span, state)
                 yield period
-            if not follow or progress.ended(state):
+            if not follow or is_end(state.floor):
                 progress.finish()
                 return
             progress.wait(state)

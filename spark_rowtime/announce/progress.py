@@ -95,10 +95,6 @@ class Progress:
         self._next = span.end
         self._keep(head.seq)
 
-    def ended(self, head: Head) -> bool:
-        """Whether no period follows: the stream is complete."""
-        return is_end(head.floor)
-
     def wait(self, head: Head) -> None:
         """Waits for an event after ``head``; renews the registration, so that it is known to be in use."""
         if self._registration.due:

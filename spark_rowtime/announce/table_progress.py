@@ -92,10 +92,6 @@ class TableProgress:
         self._next = span.end
         self._registration.keep(self._position)
 
-    def ended(self, state: Complete) -> bool:
-        """Whether no period follows."""
-        return is_end(state.floor)
-
     def wait(self, state: Complete) -> None:  # noqa: ARG002
         """Waits until the table is to be looked at again."""
         if self._next is not None and self._registration.due:
