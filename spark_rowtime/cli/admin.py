@@ -20,7 +20,7 @@ from spark_rowtime.admin.streams import (
 )
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
-from spark_rowtime.cli.output import as_json, echo_json, say, table, text_width
+from spark_rowtime.cli.output import as_json, echo_json, say, say_all, table, text_width
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.store import check_store, in_database
 from spark_rowtime.stream_description import describeStream
@@ -82,13 +82,11 @@ def list_streams(folder: str, as_json: bool) -> None:
     """List the streams in a folder, and how far each has come. With --json each stream is a line."""
     found = listStreams(folder)
     if as_json:
-        for stream in found:
-            say(dump(_facts(stream)))
+        say_all(dump(_facts(stream)) for stream in found)
     elif found:
         head = ("stream", "rows", "rejected", "bound", "clock held by")
         for lines in table(head, [_row(folder, stream) for stream in found], text_width()):
-            for line in lines:
-                say(line)
+            say_all(lines)
 
 
 def _facts(stream: ListedStream) -> dict[str, Any]:
@@ -191,10 +189,8 @@ def check(stream: str, as_json: bool) -> None:
             }
         )
     else:
-        for line in report.remarks:
-            say(f"remark    {line}")
-        for line in report.damage:
-            say(f"damage    {line}")
+        say_all(f"remark    {line}" for line in report.remarks)
+        say_all(f"damage    {line}" for line in report.damage)
         readable = f"{report.readable_rows} of {report.rows} rows, {report.readable_trains} of {report.trains} trains"
         say(f"readable  {readable}")
         say(f"{stream} is {'damaged' if report.damage else 'whole'}")

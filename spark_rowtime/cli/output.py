@@ -6,7 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -38,6 +38,12 @@ def harmless(text: str) -> str:
 def say(line: str, *, err: bool = False) -> None:
     """Prints one line, whatever is in it."""
     click.echo(harmless(line), err=err)
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """Prints lines."""
+    for line in lines:
+        say(line)
 
 
 def echo_json(value: Any) -> None:
@@ -88,6 +94,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> lis
     if sum(widths) + 2 * len(widths) - 2 <= width:
         return [[_cells(row, widths)] for row in (head, *rows)]
     return [[name, "  " + _cells(rest, widths[1:])] for name, *rest in (head, *rows)]
+
+
+def marked(head: Sequence[str], rows: Sequence[Sequence[str]], marks: Iterable[bool], width: int) -> list[list[str]]:
+    """What ``table`` returns, with a star before each row that has a mark."""
+    return [
+        [styled(f"* {first}", bold=True) if mark else f"  {first}", *(f"  {line}" for line in rest)]
+        for (first, *rest), mark in zip(table(head, rows, width - 2), [False, *marks], strict=True)
+    ]
 
 
 def _cells(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from spark_rowtime.admin.description import described, show_bound, show_settings
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.admin import releasing
 from spark_rowtime.cli.cuts import show_offsets
-from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, marked, say_all, styled, table, text_width
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.record import ATTACHED
 from spark_rowtime.store.settings import REJECTED_BYTES
@@ -96,8 +96,7 @@ def describe(stream: str, as_json: bool) -> None:
     if as_json:
         echo_json(described(info))
     else:
-        for line in lines_of(info, text_width(), datetime.now(UTC)):
-            say(line)
+        say_all(lines_of(info, text_width(), datetime.now(UTC)))
 
 
 def uncreated(error: StreamNotFoundError, schema_from: str) -> StreamNotFoundError:
@@ -166,13 +165,10 @@ def _producers(info: StreamInfo, width: int, now: datetime) -> list[str]:
 def _producer_table(info: StreamInfo, width: int, now: datetime) -> list[str]:
     """The table of the producers, with notes below each that needs one."""
     holders = set(info.holders)
-    head, *groups = table(_PRODUCER, [_cells(producer, now) for producer in info.producers], width - 2)
-    found = [f"  {line}" for line in head]
-    for producer, (first, *rest) in zip(info.producers, groups, strict=True):
-        holds = producer.name in holders
-        found.append(styled(f"* {first}", bold=True) if holds else f"  {first}")
-        found += [f"  {line}" for line in rest]
-        found += [f"    {_cut(note, width - 4)}" for note in _notes(producer, holds, now)]
+    holds = [producer.name in holders for producer in info.producers]
+    found, *groups = marked(_PRODUCER, [_cells(producer, now) for producer in info.producers], holds, width)
+    for producer, held, lines in zip(info.producers, holds, groups, strict=True):
+        found += [*lines, *(f"    {_cut(note, width - 4)}" for note in _notes(producer, held, now))]
     return found
 
 

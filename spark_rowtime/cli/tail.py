@@ -12,7 +12,7 @@ from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.cuts import PassedCuts
-from spark_rowtime.cli.output import as_json, parts_in_lines, say, styled
+from spark_rowtime.cli.output import as_json, parts_in_lines, say, say_all, styled
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import DataLostError
 from spark_rowtime.reader.reader import RowReader, openReader
@@ -51,13 +51,13 @@ def tail(stream: str, follow: bool, last: int | None, order: str, start: str, as
     with openReader(stream, order=order, start=begin) as reader:
         cuts = PassedCuts(stream, reader, as_json=as_json)
         for train in reader if last is None else _last(reader, last):
-            _echo(lines(train))
-            _echo(cuts.lines())
-        _echo(cuts.lines(end=True))
+            say_all(lines(train))
+            say_all(cuts.lines())
+        say_all(cuts.lines(end=True))
         if follow:
             _follow(stream, reader, lines, waits, cuts)
         elif (info := describeStream(stream)).holders or info.rowsHeldBack:
-            _echo(waits(info))
+            say_all(waits(info))
 
 
 def _follow(
@@ -71,12 +71,12 @@ def _follow(
     said: list[str] = []
     while True:
         if (train := reader.read(timeout=QUIET_SECONDS)) is not None:
-            _echo(lines(train))
-            _echo(cuts.lines())
+            say_all(lines(train))
+            say_all(cuts.lines())
             continue
-        _echo(cuts.lines(end=True))
+        say_all(cuts.lines(end=True))
         if (now := list(waits(describeStream(stream)))) != said:
-            _echo(now)
+            say_all(now)
             said = now
 
 
@@ -92,11 +92,6 @@ def _last(trains: Iterable[Train], count: int) -> Iterator[Train]:
     for train in kept:
         yield Train(train.rows.slice(max(rows - count, 0)), train.bound)
         rows = min(rows, count)
-
-
-def _echo(lines: Iterable[str]) -> None:
-    for line in lines:
-        say(line)
 
 
 def _lines(train: Train) -> Iterator[str]:
@@ -175,7 +170,7 @@ def rejected(stream: str, as_json: bool, newest: int | None) -> None:
         own = batch.select(range(_OWN_COLUMNS)).to_pylist()
         rows = batch.select(range(_OWN_COLUMNS, batch.num_columns)).to_pylist()
         for entry, row in zip(own, rows, strict=True):
-            _echo([dump({**entry, "row": row})] if as_json else _rejection(entry, row))
+            say_all([dump({**entry, "row": row})] if as_json else _rejection(entry, row))
     if removed:
         say(f"{removed} older rejected row(s) are counted but no longer kept (retainRejected).", err=True)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from spark_rowtime.admin.description import show_bound
-from spark_rowtime.cli.output import as_json, duration, echo_json, fact, say, styled, table, text_width
+from spark_rowtime.cli.output import as_json, duration, echo_json, fact, marked, say, say_all, text_width
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.wait import wait as wait_for
 from spark_rowtime.diagnosis.why import why as explain
@@ -63,8 +63,7 @@ def why(
     if as_json:
         echo_json(found.toJson())
     else:
-        for line in lines_of(found, text_width(), datetime.now(UTC)):
-            say(line)
+        say_all(lines_of(found, text_width(), datetime.now(UTC)))
     context.exit(COMPLETE if found.complete else NOT_COMPLETE)
 
 
@@ -94,13 +93,8 @@ def _chain(found: Explanation, width: int, now: datetime) -> list[str]:
         )
         for link in found.chain
     ]
-    head, *groups = table(_LINKS, rows, width - 2)
-    lines = [f"  {line}" for line in head]
-    for link, group in zip(found.chain, groups, strict=True):
-        mark = "*" if link.cause else " "
-        lines += [styled(f"{mark} {group[0]}", bold=True) if link.cause else f"  {group[0]}"]
-        lines += [f"  {line}" for line in group[1:]]
-    return lines
+    causes = [link.cause is not None for link in found.chain]
+    return [line for lines in marked(_LINKS, rows, causes, width) for line in lines]
 
 
 @click.command()
