@@ -93,11 +93,6 @@ def explain(
     return explanation_of(stream.path, needs, steps, reach.not_followed)
 
 
-def steps_of_stream(path: str, needs: int, reach: Reach, silent_after: int) -> list[Step]:
-    """The links up to a stream that must reach a time."""
-    return Chain(silent_after, reach).of_stream(StreamState.at(path, full=True), needs)
-
-
 def _query(stream: StreamState, query: str) -> QueryStatus:
     """The status of a query that reads the stream."""
     read = [stream.reader(name) for role, name in stream.statuses if role == READER]

@@ -5,11 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from spark_rowtime.diagnosis.causes import Finding
-from spark_rowtime.diagnosis.chain import Step, unreadable
+from spark_rowtime.diagnosis.chain import Chain, Step, unreadable
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.query_causes import holding
 from spark_rowtime.diagnosis.reach import Reach
-from spark_rowtime.diagnosis.why import SILENT_AFTER, explanation_of, steps_of_stream
+from spark_rowtime.diagnosis.stream_state import StreamState
+from spark_rowtime.diagnosis.why import SILENT_AFTER, explanation_of
 from spark_rowtime.drain.properties import POSITION, QUERY
 from spark_rowtime.drain.tables import table_causes as causes
 from spark_rowtime.drain.tables.reach import DELTA, ICEBERG, TablesWithin, local
@@ -164,7 +165,8 @@ class _Tables:
             return [], causes.beyond(query, self._reach.shown(stored))
         try:
             if source.table is None:
-                return steps_of_stream(path, needs, self._reach, self._silent_after), None
+                stream = StreamState.at(path, full=True)
+                return Chain(self._silent_after, self._reach).of_stream(stream, needs), None
             target = path if is_table(path) else DELTA + path
             return ([] if target in self._visited else self._of_table(self._state(target), needs)), None
         except RowtimeError as error:
