@@ -28,7 +28,7 @@ _LEAST_NUMBER = -(2**63)
 class InOrder(Disorder):
     """The default: each row implies a bound at its own rowtime (law 1); equal rowtimes are allowed."""
 
-    declaration, by_floor, one_by_one, implies = "{}", True, True, True
+    declaration, one_by_one, implies = "{}", True, True
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         if timed.rises and (floor is None or timed.least >= floor):
@@ -44,7 +44,7 @@ class InOrder(Disorder):
 class AnyOrder(Disorder):
     """``rowsImplyBounds=False``: rows may come in any order at or above the last bound sent, and imply no bound."""
 
-    declaration, by_floor, one_by_one = '{"rowsImplyBounds": false}', True, True
+    declaration, one_by_one = '{"rowsImplyBounds": false}', True
 
     def judge(self, timed: Timed, floor: int | None) -> Verdict:
         if floor is None or timed.least >= floor:

@@ -35,8 +35,6 @@ class Disorder(ABC):
 
     declaration: str
     """The declaration in ``openSink``, as JSON; it is compared at a takeover."""
-    by_floor: bool = False
-    """Whether a row is late exactly when it is below the floor in force, and rows leave no other state."""
     one_by_one: bool = False
     """Whether the sink may take plain rows one by one without a call of ``judge``; see RowBuffer."""
     implies: bool = False

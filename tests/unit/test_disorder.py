@@ -14,7 +14,9 @@ import spark_rowtime as rt
 from spark_rowtime.bounds.disorder import declared
 from spark_rowtime.bounds.key_floors import KeyFloors
 from spark_rowtime.bounds.train import Timed
+from spark_rowtime.store import open_store
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
+from spark_rowtime.types.timestamps import from_micros
 
 TIMES = st.lists(st.integers(1, 30), min_size=1, max_size=8)
 SCHEMA = stream_schema("rowtime TIMESTAMP NOT NULL, updated TIMESTAMP, part BIGINT")
@@ -32,9 +34,13 @@ DECLARATIONS = st.sampled_from(
 )
 
 
+def part_of(time):
+    return time % 3 if time % 4 else None
+
+
 def batch(times) -> pa.RecordBatch:
     column = pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC"))
-    parts = pa.array([time % 3 if time % 4 else None for time in times], pa.int64())
+    parts = pa.array(map(part_of, times), pa.int64())
     return pa.RecordBatch.from_arrays([column, column, parts], schema=SCHEMA)
 
 
@@ -292,16 +298,32 @@ def test_judge_is_pure(declaration, before, times, floor):
 
 
 @given(DECLARATIONS, TIMES, st.none() | st.integers(1, 30))
-def test_what_is_judged_by_the_floor_is_judged_so_row_by_row(declaration, times, floor):
-    """``by_floor`` and ``implies``, which let rows go the short way, say what judge says."""
-    disorder = declared(SCHEMA, **declaration)
-    for time in times if disorder.by_floor else ():
-        verdict, late = disorder.judge(timed([time]), floor), floor is not None and time < floor
-        assert fits(verdict, 1) == [not late]
-        assert disorder.implies == (verdict.floor is not None)
-        if disorder.implies and not late:
-            assert verdict.floor == time
-    assert disorder.by_floor == (disorder.state() == "")
+def test_rows_one_by_one_are_judged_as_calls_of_one_row(declaration, times, floor):
+    """sendRow, where it goes the short way, keeps the rows and implies the bounds that judge says."""
+    found = [sent(declaration, times, floor, each) for each in (send_plain, send_judged)]
+    assert found[0] == found[1]
+
+
+def send_plain(sink, time) -> None:
+    sink.sendRow((from_micros(time), from_micros(time), part_of(time)))
+
+
+def send_judged(sink, time) -> None:
+    sink.sendRows(batch([time]))
+
+
+def sent(declaration, times, floor, send):
+    """What a user sees of a producer's rows: the bound after each, those that are kept, and the producer after them."""
+    path, bounds = new_stream(SCHEMA), []
+    sink = new_sink(path, "fleet", order=declaration, onLate="reject", linger=HOUR)
+    if floor is not None:
+        sink.sendRowtimeBound(from_micros(floor))
+    for time in times:
+        send(sink, time)
+        bounds.append(sink.getRowtimeBound())
+    sink.flush()
+    producer = open_store(path).producer("fleet")
+    return bounds, accepted(path), (producer.floor, producer.accepted, producer.rejected)
 
 
 @given(DECLARATIONS, st.lists(TIMES, max_size=4), TIMES)
