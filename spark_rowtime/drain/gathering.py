@@ -176,10 +176,6 @@ class GatheringSink(BlockEnd):
             self._write()
             self._since, self._committed = None, self._now()
 
-    def _commit_in_background(self) -> None:
-        """Commits what is gathered; the sink may go on meanwhile."""
-        self.commit()
-
     def close(self) -> None:
         """Commits what ``flush`` was called for, and closes the sink."""
         try:
@@ -200,6 +196,9 @@ class GatheringSink(BlockEnd):
         self._ended, self._write_future = "it was opened in the process from which this one was forked", None
 
     def _write(self) -> None:
+        raise NotImplementedError
+
+    def _commit_in_background(self) -> None:
         raise NotImplementedError
 
     def _start(self, write: Callable[..., None], *what: Any) -> None:
