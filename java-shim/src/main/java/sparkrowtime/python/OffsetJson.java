@@ -65,11 +65,6 @@ public final class OffsetJson {
     return one.isNull() ? other.asLong() : Math.max(one.asLong(), other.asLong());
   }
 
-  /** The offset of a Kafka source: by topic and partition the next offset. */
-  public static JsonNode ofTopics(String json) {
-    return parse(json);
-  }
-
   /** The names of the topics in the offsets of Spark's Kafka source. */
   public static Set<String> namesOfTopics(String json) {
     Set<String> names = new TreeSet<>();
@@ -99,15 +94,16 @@ public final class OffsetJson {
     return parse(json).retain("stream", "seq", "cut", "floor");
   }
 
-  public static String write(Map<String, Long> values) {
+  /** The JSON of a value; not only an offset is passed on as JSON. */
+  public static String write(Object value) {
     try {
-      return MAPPER.writeValueAsString(values);
+      return MAPPER.writeValueAsString(value);
     } catch (JsonProcessingException e) {
       throw new IllegalStateException(e);
     }
   }
 
-  static ObjectNode parse(String json) {
+  public static ObjectNode parse(String json) {
     try {
       return (ObjectNode) MAPPER.readTree(json);
     } catch (JsonProcessingException | ClassCastException e) {

@@ -24,6 +24,7 @@ import sparkrowtime.bounds.Columns;
 import sparkrowtime.bounds.Definitions;
 import sparkrowtime.bounds.PlanBounds;
 import sparkrowtime.plan.StatefulNodes;
+import sparkrowtime.python.OffsetJson;
 import sparkrowtime.python.RowtimeStream;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Scala;
@@ -93,7 +94,7 @@ final class CheckpointedBounds {
           }
         });
     if (!all.equals(before)) {
-      file.replace(written(all));
+      file.replace(OffsetJson.write(all));
     }
   }
 
@@ -113,14 +114,6 @@ final class CheckpointedBounds {
     }
     Scala.list(plan.collect(Scala.only(LogicalPlan.class))).forEach(bounds::addJoin);
     return bounds.now;
-  }
-
-  private static String written(Map<String, String> texts) {
-    try {
-      return MAPPER.writeValueAsString(texts);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
   }
 
   /** @param before null: the file has no such text */

@@ -1,7 +1,5 @@
 package sparkrowtime.query;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
@@ -9,6 +7,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.sources.WriteToMicroBatchDataSourceV1;
 import scala.jdk.javaapi.CollectionConverters;
+import sparkrowtime.python.OffsetJson;
 import sparkrowtime.support.ByName;
 import sparkrowtime.tables.CommitLog;
 import sparkrowtime.tables.DeltaLog;
@@ -19,7 +18,6 @@ import sparkrowtime.tables.DeltaLog;
 record DeltaSink(WriteToMicroBatchDataSourceV1 write) implements BoundedSink {
   private static final String METADATA = "spark.databricks.delta.commitInfo.userMetadata";
   private static final String SINK = "org.apache.spark.sql.delta.sources.DeltaSink";
-  private static final ObjectMapper MAPPER = new ObjectMapper();
 
   static DeltaSink of(WriteToMicroBatchDataSourceV1 write) {
     return ByName.is(write.sink(), SINK) ? new DeltaSink(write) : null;
@@ -42,19 +40,11 @@ record DeltaSink(WriteToMicroBatchDataSourceV1 write) implements BoundedSink {
   public void publish(Map<String, String> properties, String status) {
     Map<String, String> all = new LinkedHashMap<>(properties);
     all.put("rowtime.account", status);
-    SparkSession.active().conf().set(METADATA, written(all));
+    SparkSession.active().conf().set(METADATA, OffsetJson.write(all));
   }
 
   @Override
   public Map<String, String> asked(long batch) {
     return Map.of();
-  }
-
-  private static String written(Map<String, String> properties) {
-    try {
-      return MAPPER.writeValueAsString(properties);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
   }
 }

@@ -123,7 +123,7 @@ final class QueryStatus {
     source.put("topics", cut(topics.toString()));
     Offset end = Scala.orNull(spark.getLatestExecutionContext().endOffsets().get(topics));
     if (end != null && end.json().length() <= MOST_OFFSETS_CHARACTERS) {
-      source.set("read", OffsetJson.ofTopics(end.json()));
+      source.set("read", OffsetJson.parse(end.json()));
     }
   }
 

@@ -1,7 +1,6 @@
 package sparkrowtime.sink;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
 import org.apache.spark.sql.types.StructType;
+import sparkrowtime.python.OffsetJson;
 import sparkrowtime.support.ArrowRows;
 import sparkrowtime.support.PickledCall;
 
@@ -19,8 +19,6 @@ import sparkrowtime.support.PickledCall;
  * properties that identify the batch.
  */
 final class SinkMessage {
-  private static final ObjectMapper MAPPER = new ObjectMapper();
-
   /** The properties that spark_rowtime/spark/query_batch.py and output_bound.py read in a task. */
   private static final List<String> PROPERTIES =
       List.of(
@@ -48,10 +46,6 @@ final class SinkMessage {
     if (TaskContext.getPartitionId() == 0) { // once is enough
       values.put(QUERY_STATUS, TaskContext.get().getLocalProperty(QUERY_STATUS));
     }
-    try {
-      return MAPPER.writeValueAsBytes(values);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException(e);
-    }
+    return OffsetJson.write(values).getBytes(StandardCharsets.UTF_8);
   }
 }
