@@ -23,7 +23,10 @@ QUERY, BATCH = "rowtime.query", "rowtime.batch"
 OFFSETS = "rowtime.offsets"
 """A hash of the source offsets at which the batch ends, by which a repeated batch is told from another one."""
 QUERY_STATUS = "rowtime.account"
-"""What the query tells about the batch: its sources and how far it has read them, its operators, the bounds."""
+"""What the query tells about the batch: its sources and how far it has read them, its operators, the bounds.
+
+It is a local property of the query, too, which the first task of a sink takes to the commit.
+"""
 COMMIT = "rowtime.commit"
 """A mark of a commit into a Delta table, different for each, by which its writer knows it where the answer was lost."""
 KEYS = (BOUND, STRICT, COLUMN, FIRST, LAST, POSITION, QUERY, BATCH, OFFSETS)

@@ -11,9 +11,6 @@ from spark_rowtime.types.schema import ROWTIME
 OUTPUT_BOUNDS = "rowtime.outputBounds"
 """The local property in which the extension stores the floors of the output columns, as JSON."""
 
-QUERY_STATUS = "rowtime.account"
-"""The local property with the query's status, which the first task of a sink takes to the commit."""
-
 SPARK_QUERY_ID, BOUNDS_QUERY_ID = "sql.streaming.queryId", "rowtime.query"
 """The local properties with the id of the running query, set by Spark, and of the query that the bounds belong to."""
 

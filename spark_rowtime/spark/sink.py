@@ -7,11 +7,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from spark_rowtime.drain.properties import QUERY_STATUS
 from spark_rowtime.errors import DataLostError, StreamExistsError, StreamNotFoundError
 from spark_rowtime.spark.options import Options
 from spark_rowtime.spark.other_queries import tell_of_other_queries
 from spark_rowtime.spark.output import Output, replaced
-from spark_rowtime.spark.output_bound import QUERY_STATUS, floors_said, local_property, of_this_query, path_of
+from spark_rowtime.spark.output_bound import floors_said, local_property, of_this_query, path_of
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.spark.versioned_pickle import VersionedPickle

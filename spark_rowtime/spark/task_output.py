@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
-from spark_rowtime.spark.output_bound import QUERY_STATUS, floors_said, of_this_query
+from spark_rowtime.drain.properties import QUERY_STATUS
+from spark_rowtime.spark.output_bound import floors_said, of_this_query
 from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.store.commits import Staged
 

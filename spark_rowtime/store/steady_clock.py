@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from spark_rowtime.types.timestamps import wall_clock
 
+COPIED = "copied"
+"""Stands for the boot of the readings in a copy: its uptime goes on when the copy is opened, or first written to."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 

@@ -6,17 +6,17 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.origin import origin_values
 from spark_rowtime.store.commits import Rejection
+from spark_rowtime.types.schema import TIMESTAMP
 
-_TIME = pa.timestamp("us", "UTC")
 REJECTED_COLUMNS = pa.schema(
     [
         pa.field("producer", pa.string(), nullable=False),
         pa.field("reason", pa.string(), nullable=False),
-        pa.field("bound", _TIME),
+        pa.field("bound", TIMESTAMP),
         pa.field("boundOf", pa.string()),
         pa.field("boundBy", pa.string()),
         pa.field("boundEvent", pa.string()),
-        pa.field("rejectedAt", _TIME, nullable=False),
+        pa.field("rejectedAt", TIMESTAMP, nullable=False),
     ]
 )
 """The columns that precede the stream's own in ``view=rejected``. The three after ``bound`` are a BoundOrigin; null
@@ -29,8 +29,8 @@ BOUNDS_COLUMNS = pa.schema(
         pa.field("producer", pa.string(), nullable=False),
         pa.field("event", pa.string(), nullable=False),
         pa.field("rows", pa.int64(), nullable=False),
-        pa.field("producerBound", _TIME),
-        pa.field("bound", _TIME),
+        pa.field("producerBound", TIMESTAMP),
+        pa.field("bound", TIMESTAMP),
     ]
 )
 """``view=bounds``: one row per event of the log. ``bound`` is the stream's non-strict bound after the event."""

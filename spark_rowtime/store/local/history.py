@@ -32,8 +32,8 @@ from spark_rowtime.store.local.seal import intact, sealed
 from spark_rowtime.store.local.segment import Location, SegmentWriter
 from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.local.storage_errors import storage_errors
-from spark_rowtime.store.local.uptime import COPIED, Uptime
-from spark_rowtime.store.steady_clock import machine_reading
+from spark_rowtime.store.local.uptime import Uptime
+from spark_rowtime.store.steady_clock import COPIED, machine_reading
 
 
 @contextmanager

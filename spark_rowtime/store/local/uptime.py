@@ -5,7 +5,7 @@ from sqlite3 import Connection
 
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import intact, sealed
-from spark_rowtime.store.steady_clock import Reading
+from spark_rowtime.store.steady_clock import COPIED, Reading
 
 STALL_MICROS = 200_000
 """This much of each stall is counted all the same, so that the uptime also goes on where every commit is slow."""
@@ -15,10 +15,6 @@ _STAMPS = (
     "COALESCE((SELECT MAX(seen) FROM readers), 0), "
     "COALESCE((SELECT time FROM events ORDER BY seq DESC LIMIT 1), 0))"
 )
-
-
-COPIED = "copied"
-"""Stands for the boot in the catalog of a copy: the uptime goes on when the copy is opened."""
 
 
 def stop(catalog: Connection, at: Reading) -> None:

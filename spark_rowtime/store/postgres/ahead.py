@@ -25,7 +25,7 @@ _LIMITED = 170_000
 """The first server with transaction_timeout. The time begins again only if there was no limit before."""
 _MOVE = "UPDATE rowtime.trains SET seq = %s WHERE stream = %s AND seq = %s"
 _REMOVE = "DELETE FROM rowtime.trains WHERE stream = %s AND seq = ANY(%s)"
-COPIED = "(SELECT bytes FROM rowtime.trains WHERE stream = %s AND seq = %s AND part = %s)"
+SENT_AHEAD = "(SELECT bytes FROM rowtime.trains WHERE stream = %s AND seq = %s AND part = %s)"
 """Stands for a value that was sent ahead, in a statement under the lock."""
 
 
@@ -64,7 +64,7 @@ class Ahead:
         return None if key is None else (_MOVE, (seq, stream, key))
 
     def copied(self, thing: object, stream: int, part: int = 0) -> tuple[int, int, int] | None:
-        """Returns the values for COPIED; None: the thing was not sent ahead."""
+        """Returns the values for SENT_AHEAD; None: the thing was not sent ahead."""
         key = self._keys.get(id(thing))
         return None if key is None else (stream, key, part)
 

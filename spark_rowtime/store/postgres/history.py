@@ -43,6 +43,7 @@ from spark_rowtime.store.postgres.tables import lock_tables
 from spark_rowtime.store.postgres.uptime import moment
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.snapshot import Snapshot
+from spark_rowtime.store.steady_clock import COPIED
 from spark_rowtime.store.widths import width_class
 
 PORTION_EVENTS = 256
@@ -116,8 +117,6 @@ _HEAD_COLUMNS = (
     "horizon_floor, horizon_largest, horizon_rows"
 )
 _HEAD = f"UPDATE rowtime.heads SET ({_HEAD_COLUMNS}) = ({', '.join(['%s'] * 21)}) WHERE stream = %s"  # noqa: S608
-COPIED = "copied"
-"""Stands for the run of the clock in the head of a copy: the uptime goes on when the copy is first written to."""
 
 
 def import_postgres(history: History, to: str, location: str | None) -> None:

@@ -1,13 +1,13 @@
 """The bounds of the values of producers' key columns in the database: the last whole state, and the changes since."""
 
 from spark_rowtime.bounds.key_parts import KeyChanges
-from spark_rowtime.store.postgres.ahead import COPIED
+from spark_rowtime.store.postgres.ahead import SENT_AHEAD
 from spark_rowtime.store.postgres.transaction import Transaction
 
 PARTS = "SELECT content FROM rowtime.key_floors WHERE stream = %s AND producer = %s ORDER BY number"
 ALL = "SELECT producer, content FROM rowtime.key_floors WHERE stream = %s ORDER BY producer, number"
 _ADD = "INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, %s)"
-_COPY = f"INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, {COPIED})"  # noqa: S608  (a constant)
+_COPY = f"INSERT INTO rowtime.key_floors VALUES (%s, %s, %s, {SENT_AHEAD})"  # noqa: S608  (a constant)
 _REMOVE = "DELETE FROM rowtime.key_floors WHERE stream = %s AND producer = %s"
 
 

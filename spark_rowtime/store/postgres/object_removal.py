@@ -2,17 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.objects import Objects
 from spark_rowtime.store.postgres.owner import Ownership
-from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.transaction import Transact
 
 PORTION_OBJECTS = 200
 """How many objects one transaction looks at, or forgets, at most."""
-
-Transact = Callable[[Callable[[Transaction], Any]], Any]
 
 
 class ObjectRemoval:

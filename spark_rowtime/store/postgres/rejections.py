@@ -11,14 +11,14 @@ from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.messages import read_batch
-from spark_rowtime.store.postgres.ahead import COPIED
+from spark_rowtime.store.postgres.ahead import SENT_AHEAD
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.stream_locks import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.rejection_rules import Old
 
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
-_COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {COPIED})"  # noqa: S608
+_COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {SENT_AHEAD})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
 _PORTION = (
     f"SELECT {_COLUMNS}, number, at_commit FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s "  # noqa: S608

@@ -16,7 +16,7 @@ from spark_rowtime.store.postgres.background import Background
 from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
 from spark_rowtime.store.postgres.stream_locks import no_registration, unread
-from spark_rowtime.store.postgres.transaction import Transaction
+from spark_rowtime.store.postgres.transaction import Transact, Transaction
 from spark_rowtime.store.postgres.waited_for import Needed, foldable, last_before, needed, readers_of_cuts
 from spark_rowtime.store.snapshot import FORGET_MICROS, Collected
 
@@ -59,8 +59,6 @@ _FORGETTABLE = (
     "checkpoint IS NULL AND seen < %s AND NOT EXISTS (SELECT FROM rowtime.rejected r WHERE r.stream = p.stream AND "
     "r.producer = p.name) LIMIT %s"
 )
-
-Transact = Callable[[Callable[[Transaction], Any]], Any]
 
 
 class Access(NamedTuple):

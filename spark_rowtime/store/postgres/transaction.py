@@ -1,6 +1,6 @@
 """Transaction: the unit in which everything happens, ordered by the lock on the stream's head."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -82,3 +82,7 @@ class Transaction:
                 later.append(eras.begin(self.stream, self.head.era, self.head.seq))
         if later or last:
             run_at_once(self._connection, [*later, *last])
+
+
+Transact = Callable[[Callable[[Transaction], Any]], Any]
+"""Runs a function in a transaction of one stream, and returns what it returns."""
