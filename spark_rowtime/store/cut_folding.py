@@ -14,6 +14,8 @@ from spark_rowtime.bounds.topic_cut import LoggedCut, merged
 from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, ReaderInfo
 from spark_rowtime.types.timestamps import DAY_MICROS, HOUR_MICROS
 
+PORTION_CUTS = 10_000
+"""How many cuts are read at a time."""
 FOLD_EVENTS = 1000
 """After how many events a commit of bounds also folds cuts, and removes the events of bounds before the first rows."""
 
@@ -44,9 +46,9 @@ def reached_by_all(readers: Iterable[ReaderInfo], folded_upto: int) -> int:
     return min([folded_upto, *(one.position.seq for one in readers)])
 
 
-def portion(producers: int, usual: int) -> int:
+def portion(producers: int) -> int:
     """How many cuts are folded at a time. Of each producer one may be folded already, and others come behind these."""
-    return max(usual, 2 * producers)
+    return max(PORTION_CUTS, 2 * producers)
 
 
 def folded(cuts: Iterable[LoggedCut]) -> list[LoggedCut]:

@@ -13,6 +13,14 @@ from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreUnavail
 from spark_rowtime.store.position import Head, Position
 from spark_rowtime.types.timestamps import DAY_MICROS, show_micros
 
+PORTION_EVENTS = 1000
+"""How many events one transaction looks at, or removes, at most: a few milliseconds."""
+PORTION_PRODUCERS = 200
+"""How many producers one transaction forgets at most."""
+LIMIT_PARTS = 8
+"""The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
+MOST_PORTIONS = 20
+"""How many portions one commit removes at most. The next commits continue."""
 UNRELEASED = "the bound has not released it"
 STAGED_RETENTION_MICROS = DAY_MICROS
 """How long staged bytes are kept without a commit: a day, since a Spark batch may still commit them."""

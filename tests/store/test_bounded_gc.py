@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_rowtime.store.local import LocalStore, collector, create_local, open_local
-from spark_rowtime.store.local.removal import PORTION_EVENTS
+from spark_rowtime.store.local import LocalStore, create_local, open_local
+from spark_rowtime.store.retention import MOST_PORTIONS, PORTION_EVENTS
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.sparksession import wait_for
@@ -102,13 +102,13 @@ def test_a_commit_removes_a_bounded_part_and_the_next_go_on(tmp_path: Path) -> N
     create_local(str(tmp_path / "s"), SCHEMA, StreamSettings(retainAge=DAY))
     time = [0]
     store = open_local(str(tmp_path / "s"), steady=lambda: Reading("boot", time[0]))
-    count = (collector.MOST_PORTIONS + 5) * PORTION_EVENTS
+    count = (MOST_PORTIONS + 5) * PORTION_EVENTS
     writer = long_log(store, count)
     time[0] = DAY
     writer.number = 1
     writer.send([3], floor=3)
     first = store.horizon().rows
-    assert 0 < first <= collector.MOST_PORTIONS * PORTION_EVENTS
+    assert 0 < first <= MOST_PORTIONS * PORTION_EVENTS
     writer.send([4], floor=4)
     assert store.horizon().rows == count
     store.close()

@@ -14,7 +14,6 @@ from spark_rowtime.errors import DataLostError, KafkaTopicError, StoreCorruptErr
 from spark_rowtime.kafka.cuts import CutFloors
 from spark_rowtime.store import check_store, copy_store, create_store, cut_folding, open_store
 from spark_rowtime.store.base import Store
-from spark_rowtime.store.local import cuts as local_cuts
 from spark_rowtime.store.local.seal import seal
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.settings import StreamSettings
@@ -132,10 +131,7 @@ def test_two_ids_of_one_topic_are_an_error(new_stream: NewStream) -> None:
 
 
 def test_many_cuts_are_read_in_portions(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 2)
-    from spark_rowtime.store.postgres import cuts as postgres_cuts
-
-    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 2)
+    monkeypatch.setattr(cut_folding, "PORTION_CUTS", 2)
     store = new_stream()()
     Writer(store, "a").promise(*((number, cut(number)) for number in range(1, 6)))
     assert [c.floor for c in store.cuts()] == [None, at(1), at(2), at(3), at(4)]
@@ -228,10 +224,7 @@ def test_a_producers_cut_that_is_gone_is_noticed(local_path: str) -> None:
 
 def test_what_registered_queries_have_passed_is_folded(new_stream: NewStream, monkeypatch: pytest.MonkeyPatch) -> None:
     """For them nothing changes; a query that begins below gets its first bound at the last of these cuts."""
-    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 5)
-    from spark_rowtime.store.postgres import cuts as postgres_cuts
-
-    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 5)
+    monkeypatch.setattr(cut_folding, "PORTION_CUTS", 5)
     store = new_stream()()
     one, other = Writer(store, "a"), Writer(store, "b")
     for number in range(1, 9):
@@ -277,10 +270,7 @@ def test_cuts_of_more_producers_than_a_portion_has_are_folded(
     new_stream: NewStream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also again, where each of them has one that is folded already."""
-    monkeypatch.setattr(local_cuts, "PORTION_CUTS", 2)
-    from spark_rowtime.store.postgres import cuts as postgres_cuts
-
-    monkeypatch.setattr(postgres_cuts, "PORTION_CUTS", 2)
+    monkeypatch.setattr(cut_folding, "PORTION_CUTS", 2)
     store = new_stream()()
     writers = [Writer(store, f"p{number}") for number in range(5)]
     for end in range(1, 7):

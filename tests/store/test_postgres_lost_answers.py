@@ -162,7 +162,7 @@ def test_a_removal_whose_connection_is_lost_counts_once(
         for n in range(9):
             sink.sendRow((f"2026-01-05T1{n}:00Z", n))
             sink.flush()
-    monkeypatch.setattr("spark_rowtime.store.postgres.removal.PORTION_EVENTS", 4)
+    monkeypatch.setattr("spark_rowtime.store.retention.PORTION_EVENTS", 4)
     finish = Transaction.finish
     with open_store(path) as store:
         cuts = [store]

@@ -13,7 +13,8 @@ from spark_rowtime.store import check_store, create_store, open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.postgres import removal
 from spark_rowtime.store.postgres.background import Background
-from spark_rowtime.store.postgres.removal import PORTION_BYTES, PORTION_EVENTS
+from spark_rowtime.store.postgres.removal import PORTION_BYTES
+from spark_rowtime.store.retention import PORTION_EVENTS
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.sparksession import wait_for

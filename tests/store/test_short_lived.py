@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from spark_rowtime.store.local import LocalStore, create_local, open_local
-from spark_rowtime.store.local.collector import LIMIT_PORTIONS
+from spark_rowtime.store.retention import LIMIT_PARTS
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.steady_clock import Reading
 from tests.store.streams import EMPTY, SCHEMA, SECOND, Writer
 from tests.store.test_bounded_gc import long_log
 
 AGE = 800 * SECOND
-PART = AGE // LIMIT_PORTIONS
+PART = AGE // LIMIT_PARTS
 STEP_INSTRUCTIONS = 100
 
 
@@ -77,13 +77,13 @@ def test_a_commit_reads_no_log_while_a_reader_keeps_old_rows(make: Callable[[int
 def test_rows_are_removed_once_in_a_part_of_the_age_whoever_commits(make: Callable[[int], ShortLived]) -> None:
     stream = make(3)
     removed = []
-    for _ in range(4 * LIMIT_PORTIONS):
+    for _ in range(4 * LIMIT_PARTS):
         stream.time += PART // 2
         stream.commit()
         store = stream.opened()
         removed.append(store.horizon().rows)
         store.close()
     changes = [n for n, (before, after) in enumerate(pairwise(removed)) if before != after]
-    assert removed[2 * LIMIT_PORTIONS - 2] == 0, "nothing is old yet"
-    assert removed[-1] == 3 + 2 * LIMIT_PORTIONS, "all that was older than the age at the last removal"
+    assert removed[2 * LIMIT_PARTS - 2] == 0, "nothing is old yet"
+    assert removed[-1] == 3 + 2 * LIMIT_PARTS, "all that was older than the age at the last removal"
     assert {after - before for before, after in pairwise(changes)} == {2}

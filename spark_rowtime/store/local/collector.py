@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store import cut_folding
+from spark_rowtime.store import cut_folding, retention
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.cut_folding import fold_due, passed, reached_by_all
@@ -15,7 +15,6 @@ from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.log import Log, ends
 from spark_rowtime.store.local.removal import (
-    PORTION_EVENTS,
     Limits,
     Look,
     cleaned,
@@ -36,12 +35,6 @@ from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.store.snapshot import FORGET_MICROS, Collected
 
 LOG = logging.getLogger(__name__)
-LIMIT_PORTIONS = 8
-"""The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
-MOST_PORTIONS = 20
-"""How many portions one commit removes at most. The next commits continue."""
-PORTION_PRODUCERS = 200
-"""How many producers one transaction forgets at most."""
 END = 1 << 60
 """Greater than every seq."""
 
@@ -50,7 +43,7 @@ def full_segment(settings: StreamSettings) -> int:
     """Returns the size in bytes at which a segment is full."""
     if settings.retainBytes is None:
         return FULL_SEGMENT_BYTES
-    return min(FULL_SEGMENT_BYTES, settings.retainBytes // LIMIT_PORTIONS)
+    return min(FULL_SEGMENT_BYTES, settings.retainBytes // retention.LIMIT_PARTS)
 
 
 class Collector:
@@ -96,7 +89,7 @@ class Collector:
         forgotten, before = 0, self._uptime() - FORGET_MICROS
         while True:
             with self._guard:
-                names = producers.forgettable(self._catalog, before, PORTION_PRODUCERS)
+                names = producers.forgettable(self._catalog, before, retention.PORTION_PRODUCERS)
             if not names:
                 return forgotten
             with self._transaction():
@@ -142,7 +135,8 @@ class Collector:
 
     def _clean(self, settings: StreamSettings) -> None:
         now = self._uptime()
-        rows, found = self._remove(self._limits(settings.retainAge, settings.retainBytes), False, MOST_PORTIONS)
+        limits = self._limits(settings.retainAge, settings.retainBytes)
+        rows, found = self._remove(limits, False, retention.MOST_PORTIONS)
         self._unfinished = not found.end
         if settings.retainAge is not None and found.end:
             with self._transaction():
@@ -158,7 +152,7 @@ class Collector:
         when a segment is begun.
         """
         age, size = self._store.settings.retainAge, self._store.settings.retainBytes
-        if self._unfinished or (age is not None and self._part_passed(age // LIMIT_PORTIONS)):
+        if self._unfinished or (age is not None and self._part_passed(age // retention.LIMIT_PARTS)):
             return True
         return size is not None and any(train.location.offset == self._header for train in trains)
 
@@ -213,7 +207,7 @@ class Collector:
                 first = self._log.horizon().seq
                 if first >= found.last or needed(least_needed(self._needs(force)), found.last, found.largest):
                     return Look(first)
-                last = min(found.last, first + PORTION_EVENTS)
+                last = min(found.last, first + retention.PORTION_EVENTS)
                 remove_events(self._catalog, last)
             if last == found.last:
                 break

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.cut_folding import folded, portion
 from spark_rowtime.store.local import meta
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, sealed
 
-PORTION_CUTS = 10_000
-"""How many cuts are read at a time."""
 _COLUMNS = "SELECT seq, producer, hold, cut, number, seal FROM topic_cuts"
 _END = "SELECT producer, whole, parts, last, seal FROM cut_ends WHERE producer = ?"
 _LEFT = "SELECT COUNT(*), MAX(number), MIN(seq) FROM topic_cuts WHERE producer = ?"
@@ -42,7 +41,7 @@ def fold(catalog: Catalog, upto: int) -> bool:
     Call it in a transaction. The numbers of the cuts behind them stay.
     """
     (many,) = catalog.execute("SELECT COUNT(*) FROM cut_ends").fetchone()
-    found = between(catalog, 0, upto, portion(many, PORTION_CUTS))
+    found = between(catalog, 0, upto, portion(many))
     kept = folded(found)
     if len(kept) in (0, len(found)):
         return False
@@ -97,7 +96,7 @@ def between(catalog: Catalog, after: int, upto: int, limit: int = 0) -> list[Log
 
     ``limit``: how many at most; 0: PORTION_CUTS. Raises Damaged if one of them is missing.
     """
-    most = limit or PORTION_CUTS
+    most = limit or cut_folding.PORTION_CUTS
     earlier = catalog.execute(f"{_COLUMNS} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (after,)).fetchone()
     number = _gone(catalog) if earlier is None else int(intact(earlier, "topic_cuts")[4])
     rows = catalog.execute(f"{_COLUMNS} WHERE seq > ? ORDER BY seq LIMIT ?", (after, most + 1)).fetchall()

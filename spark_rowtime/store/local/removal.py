@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from spark_rowtime.store import retention
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.local import meta
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.seal import Damaged, intact, seal
 from spark_rowtime.store.position import AFTER_ALL, Position
 
-PORTION_EVENTS = 1000
-"""How many events one transaction removes at most, and how many are examined at a time: a few milliseconds."""
 _SIZES_EVENTS = 10_000
 _EVENTS = "SELECT * FROM events WHERE seq > ? ORDER BY seq LIMIT ?"
 _NEWEST = "SELECT seq, length FROM events WHERE seq < ? AND width IS NOT NULL ORDER BY seq DESC LIMIT ?"
@@ -64,7 +63,7 @@ def newest(catalog: Catalog, before: int) -> list[tuple[int, int]]:
 
 def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
     """Examines the next portion of the log, and verifies the checksum of each row."""
-    rows = catalog.execute(_EVENTS, (so_far.scanned, PORTION_EVENTS)).fetchall()
+    rows = catalog.execute(_EVENTS, (so_far.scanned, retention.PORTION_EVENTS)).fetchall()
     found, least = Look(so_far.scanned, so_far.reaches), least_needed(needs)
     for row in rows:
         seq, _, _, time, *_ = event = intact(row, "events")
@@ -81,7 +80,7 @@ def look(catalog: Catalog, so_far: Look, limits: Limits, needs: Needs) -> Look:
         found = found._replace(scanned=seq, reaches=reaches)
         if seq <= limits.beyond or time <= limits.now:  # a time in the future is a clock error: the next train decides
             found = found._replace(last=seq, largest=reaches)
-    return found._replace(end=len(rows) < PORTION_EVENTS)
+    return found._replace(end=len(rows) < retention.PORTION_EVENTS)
 
 
 def least_needed(needs: Needs) -> tuple[int, int]:
@@ -120,7 +119,7 @@ def last_before(catalog: Catalog, upto: int, before: int) -> int:
 
 def last_bound(catalog: Catalog, after: int, upto: int, before: int) -> int:
     """Returns the last event of the next portion that are bounds, up to ``upto`` and to the uptime ``before``; or 0."""
-    rows = catalog.execute(_PLAIN, (after, upto, PORTION_EVENTS)).fetchall()
+    rows = catalog.execute(_PLAIN, (after, upto, retention.PORTION_EVENTS)).fetchall()
     gone = takewhile(lambda row: row[2] is None and row[1] <= before, rows)
     return max((seq for seq, _, _ in gone), default=0)
 

@@ -14,7 +14,7 @@ from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import RowtimeError, StoreCorruptError, StoreUnavailableError
-from spark_rowtime.store import rejection_rules
+from spark_rowtime.store import cut_folding, rejection_rules
 from spark_rowtime.store.admission import interrupted
 from spark_rowtime.store.base import Renewal
 from spark_rowtime.store.commits import Commit, Receipt, Rejection, Slice, Staged
@@ -385,7 +385,7 @@ class LocalStore(LedgerStore):
             with self._transaction("DEFERRED"):
                 found = cuts.between(self._catalog, after, end)
             yield from found
-            after = found[-1].seq if len(found) == cuts.PORTION_CUTS else end
+            after = found[-1].seq if len(found) == cut_folding.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
         with self._guard:

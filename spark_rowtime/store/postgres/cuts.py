@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
+from spark_rowtime.store import cut_folding
 from spark_rowtime.store.cut_folding import folded, portion
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.transaction import Transaction
 
-PORTION_CUTS = 10_000
-"""How many cuts are read at a time."""
 _INSERT = "INSERT INTO rowtime.topic_cuts VALUES (%s, %s, %s, %s, %s, %s)"
 _BETWEEN = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
@@ -32,7 +31,7 @@ def add(transaction: Transaction, logged: LoggedCut) -> None:
 def fold(transaction: Transaction, upto: int) -> bool:
     """Folds the first cuts up to the event ``upto``, a portion of them. Returns whether there may be more."""
     [(many,)] = transaction.query(_PRODUCERS, transaction.stream)
-    found = opened(transaction.query(_BETWEEN, transaction.stream, 0, upto, portion(many, PORTION_CUTS)))
+    found = opened(transaction.query(_BETWEEN, transaction.stream, 0, upto, portion(many)))
     kept = folded(found)
     if len(kept) in (0, len(found)):
         return False
@@ -50,7 +49,7 @@ def columns(logged: LoggedCut) -> tuple[Any, ...]:
 
 def between(stream: int, after: int, upto: int) -> Statement:
     """Returns the query for the first cuts from the event ``after + 1`` to ``upto``, at most PORTION_CUTS."""
-    return _BETWEEN, (stream, after, upto, PORTION_CUTS)
+    return _BETWEEN, (stream, after, upto, cut_folding.PORTION_CUTS)
 
 
 def last(stream: int, producer: str) -> Statement:

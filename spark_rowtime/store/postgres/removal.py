@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import RowtimeError
-from spark_rowtime.store import cut_folding
+from spark_rowtime.store import cut_folding, retention
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.cut_folding import fold_due, reached_by_all
 from spark_rowtime.store.postgres import cuts, named_objects, registrations
@@ -21,16 +21,8 @@ from spark_rowtime.store.postgres.waited_for import Needed, foldable, last_befor
 from spark_rowtime.store.snapshot import FORGET_MICROS, Collected
 
 LOG = logging.getLogger(__name__)
-PORTION_EVENTS = 1000
-"""How many events one transaction looks at, or removes, at most."""
 PORTION_BYTES = 16 << 20
 """How many bytes of trains one transaction removes at most, if they are of several trains."""
-PORTION_PRODUCERS = 200
-"""How many producers one transaction forgets at most."""
-LIMIT_PARTS = 8
-"""The retention limit is divided into this many parts. Commits remove old rows after each part that passes."""
-MOST_PORTIONS = 20
-"""How many portions follow one commit at most. The next commits continue."""
 READ = "a copy or a check of the stream goes on"
 REGISTERING = "a session that registers a reader has not ended its transaction"
 MOST_MISSED = 20
@@ -151,18 +143,18 @@ class Collector:
 
     def _due(self, now: int, cleaned: int | None, train_bytes: int) -> bool:
         age, size = self._settings.retainAge, self._settings.retainBytes
-        if age is not None and (cleaned is None or now >= cleaned + age // LIMIT_PARTS):
+        if age is not None and (cleaned is None or now >= cleaned + age // retention.LIMIT_PARTS):
             return True
-        if size is None or train_bytes <= size + size // LIMIT_PARTS:
+        if size is None or train_bytes <= size + size // retention.LIMIT_PARTS:
             return False
         tried = self._tried
-        return tried is None or not tried <= train_bytes <= tried + max(size, tried) // LIMIT_PARTS
+        return tried is None or not tried <= train_bytes <= tried + max(size, tried) // retention.LIMIT_PARTS
 
     def _clean(self, train_bytes: int, access: Access) -> None:
         ending = self.background.ending.is_set
         age, size, in_objects = self._settings.retainAge, self._settings.retainBytes, self._objects is not None
         removed = _Removal(access, self._stream, age, size, force=False, in_objects=in_objects)
-        finished = any(ending() or removed.portion() for _ in range(MOST_PORTIONS))
+        finished = any(ending() or removed.portion() for _ in range(retention.MOST_PORTIONS))
         self._tried = train_bytes if finished and removed.kept_for else None
         if self._objects is not None and not ending():
             self._objects(access).outdated(ending)
@@ -210,10 +202,10 @@ class _Removal:
         if head.horizon > self._scanned or self._horizon != head.horizon:
             self._horizon = self._scanned = self._target = head.horizon
             self._left, self.kept_for = head.train_bytes, None
-        upto = self._scanned + PORTION_EVENTS
+        upto = self._scanned + retention.PORTION_EVENTS
         asked = (registrations.ALL, (self._stream,)), (EVENTS, (self._stream, self._scanned, upto))
         readers, events = self._access.rows(*asked)
-        self._end = len(events) < PORTION_EVENTS
+        self._end = len(events) < retention.PORTION_EVENTS
         kept = needed(readers, head.head, now, force=self._force)
         for seq, time, least, largest, length in events:
             if length is not None:
@@ -243,7 +235,7 @@ class _Removal:
         if not transaction.ask(unread(self._stream))[0][0]:
             self.kept_for, self._end, self._target = READ, True, head.horizon
             return
-        upto = min(self._target, head.horizon + PORTION_EVENTS)
+        upto = min(self._target, head.horizon + retention.PORTION_EVENTS)
         if not transaction.ask(no_registration(self._stream)):
             self._missed += 1
             if self._missed == MOST_MISSED:
@@ -324,7 +316,7 @@ def _forget_bounds(transaction: Transaction, retained: int | None) -> bool:
         return False
     readers = readers_of_cuts(transaction)
     upto = reached_by_all(readers, foldable(readers, transaction, retained))
-    rows = transaction.query(_PLAIN, stream, transaction.head.horizon, upto, PORTION_EVENTS)
+    rows = transaction.query(_PLAIN, stream, transaction.head.horizon, upto, retention.PORTION_EVENTS)
     gone = list(takewhile(lambda row: row[1] is None and row[2] <= before, rows))
     if gone:
         _begin_log(transaction, gone[-1])
@@ -335,7 +327,7 @@ def _forget(transaction: Transaction) -> int:
     """Forgets the next producers that left long ago. Returns how many."""
     head, stream = transaction.head, transaction.stream
     before = transaction.at.uptime - FORGET_MICROS
-    found = transaction.query(_FORGETTABLE, stream, before, PORTION_PRODUCERS)
+    found = transaction.query(_FORGETTABLE, stream, before, retention.PORTION_PRODUCERS)
     for name, accepted, rejected, epoch in found:
         transaction.write("DELETE FROM rowtime.producers WHERE stream = %s AND name = %s", stream, name)
         transaction.write("DELETE FROM rowtime.key_floors WHERE stream = %s AND producer = %s", stream, name)

@@ -18,7 +18,7 @@ from spark_rowtime.errors import (
     RowtimeError,
     StoreUnavailableError,
 )
-from spark_rowtime.store import rejection_rules
+from spark_rowtime.store import cut_folding, rejection_rules
 from spark_rowtime.store.base import Renewal
 from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Slice, Staged
 from spark_rowtime.store.ledger import Ledger
@@ -528,7 +528,7 @@ class PostgresStore(LedgerStore):
             if self._has(newest, end):
                 found = topic_cuts.opened(rows)
                 yield from found
-                after = found[-1].seq if len(found) == topic_cuts.PORTION_CUTS else end
+                after = found[-1].seq if len(found) == cut_folding.PORTION_CUTS else end
 
     def has_cuts(self) -> bool:
         return self._connection.one(topic_cuts.THERE, self.number) is not None
