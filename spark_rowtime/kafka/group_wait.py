@@ -5,7 +5,7 @@ from typing import Any
 from spark_rowtime.errors import KafkaUnavailableError
 from spark_rowtime.kafka.client import LOG, brokers, name_and_text
 
-TOLD_SECONDS = 30.0
+GROUP_TOLD_SECONDS = 30.0
 """A wait that has lasted so long is logged."""
 POLL_SECONDS = 300.0
 """librdkafka's default of max.poll.interval.ms: for so long a member that stands still may hold a group up."""
@@ -14,12 +14,12 @@ POLL_SECONDS = 300.0
 class GroupWait:
     """The wait of a host that has no assignment. It fails once nothing but a missing coordinator explains it.
 
-    Law: a wait is logged once, after TOLD_SECONDS. It raises KafkaUnavailableError when it has lasted TOLD_SECONDS
+    Law: a wait is logged once, after GROUP_TOLD_SECONDS. It raises KafkaUnavailableError when it has lasted so much
     longer than ``max.poll.interval.ms``, within which a group with a coordinator shares out its partitions.
     """
 
     def __init__(self, servers: str, group: str, now: float, poll_seconds: float = POLL_SECONDS) -> None:
-        self._servers, self._group, self._longest = servers, group, poll_seconds + TOLD_SECONDS
+        self._servers, self._group, self._longest = servers, group, poll_seconds + GROUP_TOLD_SECONDS
         self.begin(now)
 
     def begin(self, now: float) -> None:
@@ -36,7 +36,7 @@ class GroupWait:
                 servers=self._servers,
                 code=None if last is None else last.name(),
             )
-        if seconds >= TOLD_SECONDS and not self._told:
+        if seconds >= GROUP_TOLD_SECONDS and not self._told:
             self._told = True
             LOG.warning("%s Nothing is read meanwhile.", self._text(seconds, last))
 

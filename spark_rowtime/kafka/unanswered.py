@@ -6,14 +6,14 @@ from typing import Any
 from spark_rowtime.kafka.client import LOG, name_and_text
 from spark_rowtime.kafka.topics import Part
 
-TOLD_SECONDS = 60.0
+LEADER_TOLD_SECONDS = 60.0
 """A partition whose leader has not answered for so long is logged."""
 
 
 class Unanswered:
     """Since when questions for partitions have failed.
 
-    Law: a partition is logged once between two answers, after its questions have failed for TOLD_SECONDS.
+    Law: a partition is logged once between two answers, after its questions have failed for LEADER_TOLD_SECONDS.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Unanswered:
         self.keep({part for part in self._since if part in failed or part not in asked})
         for part, error in failed.items():
             since = self._since.setdefault(part, now)
-            if now - since >= TOLD_SECONDS and part not in self._told:
+            if now - since >= LEADER_TOLD_SECONDS and part not in self._told:
                 self._told.add(part)
                 LOG.warning(
                     "Partition %s of topic %s has given no answer for %.0f s: %s (%s). It may have no leader; the "

@@ -50,8 +50,8 @@ def test_a_coordinator_and_a_leader_that_are_gone(
     """A host whose session lasts reads the other partition, and one that has lost its group ends."""
     from spark_rowtime.kafka import group_wait, unanswered
 
-    monkeypatch.setattr(group_wait, "TOLD_SECONDS", 2.0)
-    monkeypatch.setattr(unanswered, "TOLD_SECONDS", 4.0)
+    monkeypatch.setattr(group_wait, "GROUP_TOLD_SECONDS", 2.0)
+    monkeypatch.setattr(unanswered, "LEADER_TOLD_SECONDS", 4.0)
     caplog.set_level(logging.WARNING, logger="spark_rowtime.kafka")
     first, second = cluster
     first.send("t", [message(1), message(2, partition=1)])

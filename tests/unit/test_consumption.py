@@ -16,8 +16,8 @@ from spark_rowtime.kafka import client, client_failures, consumption, group_offs
 from spark_rowtime.kafka.checkpoint import Checkpoint, LastRead
 from spark_rowtime.kafka.client_failures import DOWN_SECONDS, PASSING_READS
 from spark_rowtime.kafka.consumption import SETTLE_SECONDS, Consumption
+from spark_rowtime.kafka.group_wait import GROUP_TOLD_SECONDS
 from spark_rowtime.kafka.group_wait import POLL_SECONDS as GROUP_POLL_SECONDS
-from spark_rowtime.kafka.group_wait import TOLD_SECONDS
 from spark_rowtime.kafka.known_topics import TOPIC_LOOK_SECONDS
 from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.partition_watch import UnreadPartition
@@ -190,7 +190,7 @@ def test_a_host_that_kafka_assigns_nothing_warns_and_ends(
     for _ in range(2):
         caplog.clear()
         host.loop._lose(None, [part_of(P0), part_of(P1)])
-        for seconds in (TOLD_SECONDS - 1, 1, GROUP_POLL_SECONDS - 1):
+        for seconds in (GROUP_TOLD_SECONDS - 1, 1, GROUP_POLL_SECONDS - 1):
             now[0] += seconds
             host.step()
         assert len(caplog.messages) == 1
@@ -199,7 +199,7 @@ def test_a_host_that_kafka_assigns_nothing_warns_and_ends(
         host.broker.assign(P0, P1)
         host.step()
     host.loop._lose(None, [part_of(P0), part_of(P1)])
-    now[0] += GROUP_POLL_SECONDS + TOLD_SECONDS + 1
+    now[0] += GROUP_POLL_SECONDS + GROUP_TOLD_SECONDS + 1
     with pytest.raises(rt.KafkaUnavailableError, match=r"'rowtime-orders' .* no partitions for 331 s"):
         host.step()
 
