@@ -11,7 +11,7 @@ from spark_rowtime.operators.asof_match import AsOf
 from spark_rowtime.operators.asof_pack import LEFT, PLACE, RIGHT, SIDE
 from spark_rowtime.operators.chunks import CHUNK, from_bytes, together
 from spark_rowtime.operators.current_rows import HASH, CurrentRows
-from spark_rowtime.operators.group_processor import GroupProcessor, packed
+from spark_rowtime.operators.group_processor import GroupProcessor, chunked
 from spark_rowtime.operators.row_state import WaitingRows
 from spark_rowtime.operators.sorted_rows import Index
 from spark_rowtime.types.timestamps import MINUTE_MICROS
@@ -52,7 +52,7 @@ class AsOfProcessor(GroupProcessor):
         times = self._asof.times(complete)
         complete = complete.take(pa.array(np.argsort(times, kind="stable")))
         right = [*self._current.of(complete.column(HASH).to_numpy()), *fresh, *self._later(times)]
-        yield from packed(self._joined(complete, together(right) if right else None))
+        yield from chunked(self._joined(complete, together(right) if right else None))
 
     def _later(self, times: Index) -> Iterator[pa.Table]:
         """Returns the waiting right rows that count for left rows of these times."""

@@ -88,6 +88,6 @@ def unpacked(frames: list[pd.DataFrame]) -> list[pa.Table]:
     return [from_bytes(chunk) for frame in frames for chunk in frame[CHUNK]]
 
 
-def packed(rows: pa.Table) -> Iterator[pd.DataFrame]:
+def chunked(rows: pa.Table) -> Iterator[pd.DataFrame]:
     """Yields the rows as chunks, in which they leave."""
     return (pd.DataFrame({CHUNK: [chunk]}) for chunk in pieces(rows))

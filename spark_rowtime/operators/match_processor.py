@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from spark_rowtime.operators.chunks import together
-from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
+from spark_rowtime.operators.group_processor import GroupProcessor, chunked, unpacked
 from spark_rowtime.operators.match_rows import Matches
 from spark_rowtime.operators.row_state import RowState, WaitingRows
 from spark_rowtime.types.timestamps import LARGEST, MINUTE_MICROS
@@ -40,7 +40,7 @@ class MatchProcessor(GroupProcessor):
         due = None
         if rows:
             found, kept = self._matches.advance(together(rows), floor)
-            yield from packed(found)
+            yield from chunked(found)
             self._kept.add(kept, self._matches.rowtime)
             due = self._matches.due(kept, floor)
         earliest = self._waiting.earliest()

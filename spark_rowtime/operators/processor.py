@@ -9,7 +9,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from spark_rowtime.operators.aggregates import Aggregate
 from spark_rowtime.operators.chunks import micros, together
 from spark_rowtime.operators.frames import Frame
-from spark_rowtime.operators.group_processor import GroupProcessor, packed, unpacked
+from spark_rowtime.operators.group_processor import GroupProcessor, chunked, unpacked
 from spark_rowtime.operators.row_state import RowState, WaitingRows
 from spark_rowtime.operators.sorted_rows import SortedRows, in_sequence
 from spark_rowtime.types.timestamps import LARGEST
@@ -51,7 +51,7 @@ class FrameProcessor(GroupProcessor):
         slim = fresh.select(self._kept)
         past = together([*self._past.between(self._frame.since(int(times.min())), until), slim.slice(0, 0)])
         others = together([past, *self._later(int(times.max()))])
-        yield from packed(over_frames(fresh, others, self._by, self._time, self._frame, self._what))
+        yield from chunked(over_frames(fresh, others, self._by, self._time, self._frame, self._what))
         if self._frame.last_rows is None:
             self._past.add(slim.filter(pa.array(times >= self._frame.since(until))), self._time)
         else:

@@ -73,7 +73,7 @@ class SlicePartition(InputPartition):
 
 def plan(store: Store, release: Release, after: Position, upto: Position, columns: int) -> list[SlicePartition]:
     """Returns the rows between two positions as partitions. There are none if only the bound has moved."""
-    parts = packed(_slices(store, release, after, upto))
+    parts = partitioned(_slices(store, release, after, upto))
     if not in_database(store.path):
         return [SlicePartition(store.path, pieces, release, after, upto, columns) for pieces in parts]
     carried = [_carried(store, pieces) for pieces in parts]
@@ -96,7 +96,7 @@ def _slices(store: Store, release: Release, after: Position, upto: Position) -> 
     return release.slices(store, after, upto)
 
 
-def packed(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
+def partitioned(pieces: list[Slice], parallelism: int = 1) -> list[list[Slice]]:
     """Groups the trains, in their order, into partitions of about equal size.
 
     With enough rows, there are about ``parallelism`` partitions or more.
@@ -147,7 +147,7 @@ def native_plan(
         "schema": base64.b64encode(without_added(store.schema, columns).serialize()).decode(),
         "files": [_url(store, name) for name in files],
         "producers": [repr(name) for name in producers],
-        "partitions": [[train(piece) for piece in part] for part in packed(pieces, parallelism)],
+        "partitions": [[train(piece) for piece in part] for part in partitioned(pieces, parallelism)],
     }
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 import spark_rowtime as rt
 from spark_rowtime.reader.release import Release
-from spark_rowtime.spark.partition import LEAST_PARTITION_ROWS, PARTITION_ROWS, native_plan, packed
+from spark_rowtime.spark.partition import LEAST_PARTITION_ROWS, PARTITION_ROWS, native_plan, partitioned
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.settings import StreamSettings
@@ -271,7 +271,7 @@ def test_a_stream_in_memory_is_not_planned_natively() -> None:
 def test_partitions_are_even_and_use_the_cores_where_it_is_worth_it() -> None:
     def sizes(parallelism: int, *rows: int, row_bytes: int = 40) -> list[int]:
         pieces = [Slice(n, "p", count, 0, 0, count * row_bytes, None) for n, count in enumerate(rows)]
-        return [sum(piece.rows for piece in part) for part in packed(pieces, parallelism)]
+        return [sum(piece.rows for piece in part) for part in partitioned(pieces, parallelism)]
 
     assert sizes(2) == []
     assert sizes(8, 10, 20) == [30]
