@@ -12,6 +12,7 @@ from spark_rowtime.store.base import Renewal, Store
 from spark_rowtime.store.commits import Commit, Receipt, Rejected
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.limits import Cuts, Limits, cut
+from spark_rowtime.store.page import Page
 from spark_rowtime.store.record import Held, ProducerInfo, ProducerRecord
 from spark_rowtime.store.views import rejected_table
 
@@ -27,6 +28,9 @@ class LedgerStore(Store):
 
         It may run again if it is not known whether it was kept. ``about``: the producers that it asks for.
         """
+
+    def _ledger(self, page: Page) -> Ledger:
+        return Ledger(page, self.path, self.settings)
 
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return record.info

@@ -86,7 +86,7 @@ class MemoryStore(LedgerStore):
 
     def _decide(self, decision: Callable[[Ledger], Result], *about: str) -> Result:  # noqa: ARG002
         with self._page() as page:
-            return decision(Ledger(page, self.path, self.settings))
+            return decision(self._ledger(page))
 
     def stage(self, rows: pa.RecordBatch, ends: tuple[int, int] | None = None) -> Staged:
         ends = ends or span(rows)

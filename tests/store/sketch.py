@@ -11,7 +11,6 @@ from spark_rowtime.bounds.origin import STREAM, BoundOrigin
 from spark_rowtime.bounds.train import span
 from spark_rowtime.store.commits import Rejection, Slice, Staged
 from spark_rowtime.store.difference import between
-from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.ledger_store import LedgerStore
 from spark_rowtime.store.page import Page
 from spark_rowtime.store.position import Head
@@ -107,7 +106,7 @@ class DictStore(LedgerStore):
     def _decide(self, decision: Any, *about: str) -> Any:
         with self.changed:
             draft = {name: part.copy() for name, part in self.state.items()}
-            result = decision(Ledger(DictPage(draft, self.uptime(), self.now()), self.path, self.settings))
+            result = decision(self._ledger(DictPage(draft, self.uptime(), self.now())))
             self.state = draft
             self.changed.notify_all()
             return result

@@ -172,9 +172,6 @@ class LocalStore(LedgerStore):
         now, settings = self._uptime.now(), self.settings
         return LocalPage(self._catalog, self._log, self.schema, settings, now, self.now(), self._require_staged)
 
-    def _ledger(self, page: LocalPage) -> Ledger:
-        return Ledger(page, self.path, self.settings)
-
     def _info(self, record: ProducerRecord) -> ProducerInfo:
         return producers.info(self._catalog, record)
 

@@ -168,9 +168,6 @@ class PostgresStore(LedgerStore):
     ) -> _Result:
         return self._on_page(lambda page: decision(self._ledger(page)), *about, ahead=ahead)
 
-    def _ledger(self, page: PostgresPage) -> Ledger:
-        return Ledger(page, self.path, self.settings)
-
     def _on_page(
         self,
         act: Callable[[PostgresPage], _Result],
