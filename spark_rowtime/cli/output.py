@@ -66,7 +66,7 @@ def fact(label: str, text: str, width: int) -> list[str]:
     return textwrap.wrap(
         text,
         max(width, 2 * _LABEL_WIDTH),
-        initial_indent=f"{label:<{_LABEL_WIDTH}}",
+        initial_indent=f"{label} ".ljust(_LABEL_WIDTH),
         subsequent_indent=" " * _LABEL_WIDTH,
         break_long_words=False,
         break_on_hyphens=False,

@@ -176,11 +176,6 @@ final class BoundedStream extends RowtimeStream
   public void stop() {
     try {
       BoundedQuery query = BoundedQuery.ofThisThread();
-      Offset logged = query == null ? null : query.committed(this);
-      if (logged != null) {
-        // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
-        questions().commit(stream.deserializeOffset(logged.json()), query.committedTopic(this));
-      }
       if (query != null) {
         ended(query);
         query.close();
@@ -190,9 +185,14 @@ final class BoundedStream extends RowtimeStream
     }
   }
 
-  /** Records that the query has ended, and with which error. The Python process may have ended before. */
+  /** Commits the last batch, and records with which error the query has ended. The Python process may have ended before. */
   private void ended(BoundedQuery query) {
     try {
+      Offset logged = query.committed(this);
+      if (logged != null) {
+        // Before the first batch of a run it is still as the log has it, which Spark's stream does not take.
+        questions().commit(stream.deserializeOffset(logged.json()), query.committedTopic(this));
+      }
       questions().ended(query.status(), query.error());
     } catch (Exception e) {
       LOG.debug("The end of the query could not be recorded in its source.", e);
