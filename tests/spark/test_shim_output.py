@@ -241,7 +241,7 @@ def test_the_log_has_the_offset_as_python_wrote_it_and_no_question(pipe: Pipe, t
         line = (query.checkpoint / "offsets" / "0").read_text().splitlines()[2]
         logged = json.loads(line)
         assert line == json.dumps(logged)
-        assert [*logged] == ["stream", "order", "seq", "cut", "floor", "since"]
+        assert [*logged] == ["stream", "order", "seq", "cut", "floor", "made", "since"]
         assert clock_of_micros(logged["floor"]) == "12:10"
         progress = json.loads(query.query.lastProgress.json)["sources"][0]
         assert "metrics" not in progress["latestOffset"]
