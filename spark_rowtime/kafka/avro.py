@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
+from spark_rowtime.kafka.avro_schemas import require_bounded
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.registry import Registry
@@ -103,8 +104,18 @@ class AvroRecords(RegistryRecords):
     format = "Avro"
 
     def _reader(self) -> Callable[[bytes, Any], Any]:
-        read = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
-        return lambda value, where: _with_texts(read(value, where))
+        self._deserializer = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
+        self._bounded: set[int] = set()
+        """The schemas that may be read."""
+        return self._decoded
+
+    def _decoded(self, value: bytes, where: Any) -> Any:
+        schema = int(HEADER.unpack_from(value)[1])
+        if schema not in self._bounded:
+            found = self._client.get_schema(schema, f"{where.topic}-value")
+            require_bounded(self._deserializer._get_parsed_schema(found))  # noqa: SLF001  (what it will read by)
+            self._bounded.add(schema)
+        return _with_texts(self._deserializer(value, where))
 
 
 def schema_id(value: bytes | None) -> int | None:
