@@ -9,7 +9,7 @@ from uuid import UUID
 
 from spark_rowtime.kafka.avro_schemas import require_bounded
 from spark_rowtime.kafka.client import library
-from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.malformed import MalformedError, require_decodable
 from spark_rowtime.kafka.registry import Registry
 
 TRIES, TRY_SECONDS = 4, 0.5
@@ -54,6 +54,7 @@ class RegistryRecords(ABC):
         schema = schema_id(message.value())
         if schema is None:
             raise self._malformed("it does not begin with the id of a schema")
+        require_decodable(message.value())
         if schema not in self._there:
             self._require_schema(schema, f"{message.topic()}-value")
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)

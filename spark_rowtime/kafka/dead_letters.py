@@ -7,7 +7,7 @@ from typing import Any
 from spark_rowtime.errors import InvalidOptionError, KafkaUnavailableError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS, library, new_client
-from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.malformed import LARGEST_BYTES, MalformedError, cut_note, kept_part
 from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.kafka.settings import of_connections
 
@@ -15,8 +15,13 @@ CAUSE = "rowtime.cause"
 """The header with what is wrong; ``rowtime.topic``, ``.partition``, ``.offset`` and ``.timestamp`` say where it was."""
 UNREADABLE = "rowtime.headers"
 """The header that a message has in the place of its own ones, if these cannot be read."""
-_SETTINGS = {"enable.idempotence": True, "linger.ms": 5, "message.max.bytes": 1_000_000_000}
-"""How large a message may be is said by the topic, since some producer has sent it."""
+_SETTINGS = {
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "message.max.bytes": 1_000_000_000,
+    "compression.type": "zstd",
+}
+"""How large a message may be is said by the topic, since some producer has sent it, maybe compressed."""
 
 
 class DeadLetters:
@@ -33,13 +38,19 @@ class DeadLetters:
         self._failed: Any = None
 
     def keep(self, message: Any, cause: str) -> None:
-        """Sends a message, with its own key, value and headers, or without headers that nobody can read."""
+        """Sends a message, with its own key, value and headers, or without headers that nobody can read.
+
+        Of one that is too large to be decoded it sends the beginning.
+        """
+        key, value, note = message.key(), message.value(), ""
+        if any(part is not None and len(part) > LARGEST_BYTES for part in (key, value)):
+            key, value, note = kept_part(key), kept_part(value), cut_note(key, value)
         try:
             headers, readable = headers_of(message), {}
         except MalformedError as error:
             headers, readable = [], {UNREADABLE: str(error)}
         own = {
-            CAUSE: cause,
+            CAUSE: cause + note,
             "rowtime.topic": message.topic(),
             "rowtime.partition": message.partition(),
             "rowtime.offset": message.offset(),
@@ -47,7 +58,7 @@ class DeadLetters:
             **readable,
         }
         more = [(name, str(value).encode()) for name, value in own.items()]
-        while not self._produced(message.value(), message.key(), [*headers, *more]):
+        while not self._produced(value, key, [*headers, *more]):
             self.flush()
 
     def _produced(self, value: Any, key: Any, headers: Any) -> bool:

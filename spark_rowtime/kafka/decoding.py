@@ -12,7 +12,7 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import InvalidOptionError, MessageDecodeError, RowtimeError, SchemaMismatchError
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.json_values import JsonNumber, value_reader
-from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.malformed import MalformedError, require_decodable
 from spark_rowtime.kafka.message_headers import raise_left_behind
 from spark_rowtime.kafka.times import time_reader
 from spark_rowtime.kafka.watermarks import Watermark
@@ -36,6 +36,7 @@ def json_record(message: Any) -> Any:
 
 def json_of(value: bytes, decoder: json.JSONDecoder = _JSON) -> Any:
     """The JSON value of bytes, in UTF-8; MalformedError if they are none."""
+    require_decodable(value)
     try:
         text = str(value, "utf-8")
         if text[:1] == "{":  # this way is twice as fast

@@ -22,6 +22,10 @@ SCHEMA = (
 
 CAUSE_CHARACTERS = 2000
 """How much of a cause is kept: that of a decoder of the user's may have any length."""
+LARGEST_BYTES = 128 << 20
+"""A larger value is not decoded: brokers limit its compressed size alone, and a decoder needs several times more."""
+KEPT_BYTES = 1 << 20
+"""How much of a key and of a value the stream keeps, and a topic of those that are larger than ``LARGEST_BYTES``."""
 
 
 class MalformedError(Exception):
@@ -31,7 +35,8 @@ class MalformedError(Exception):
 class MalformedMessages:
     """Keeps the messages of one partition that are no rows, in a stream of their own, each once.
 
-    Law (*once*): a message is there if the stream has one with the same topic, partition, offset, time, key and value.
+    Law (*once*): a message is there if the stream has one with the same topic, partition, offset, time, key and value,
+    as far as it keeps these.
     So a feed that died before its own commit finds the message that it meets again. Other messages at offsets that the
     stream knows are kept: those of another feed with this stream, or of a partition that was truncated, or of a topic
     that was created again. The stream's checkpoint is the offset behind all that it has of the topic with this id: only
@@ -50,7 +55,8 @@ class MalformedMessages:
         """Stores a message, unless it is there."""
         stamp, place = message.timestamp()[1] * 1000, (message.topic(), message.partition(), message.offset())
         sent = stamp if LEAST <= stamp <= LARGEST else None
-        what = (message.offset(), sent, message.key(), message.value())
+        what = (message.offset(), sent, kept_part(message.key()), kept_part(message.value()))
+        cause += cut_note(message.key(), message.value())
         if message.offset() < self._next:
             self._there = _stored_messages(self._path, *place[:2]) if self._there is None else self._there
             if _identity(*what) in self._there:
@@ -97,12 +103,30 @@ def _stored_messages(path: str, topic: str, partition: int) -> set[bytes]:
 
 def _identity(offset: int, sent: int | None, key: bytes | None, value: bytes | None) -> bytes:
     """What tells a message from others of its partition, as a digest; ``sent`` in microseconds."""
-    return sha256(repr((offset, sent, key, value)).encode()).digest()
+    return sha256(repr((offset, sent, kept_part(key), kept_part(value))).encode()).digest()
 
 
 def kept_cause(cause: str) -> str:
     """The cause as it is kept with a message: of some length, and in Unicode, whatever a decoder has raised."""
     return cause[:CAUSE_CHARACTERS].encode(errors="backslashreplace").decode()
+
+
+def kept_part(value: bytes | None) -> bytes | None:
+    """What is kept of a key or of a value."""
+    return None if value is None else value[:KEPT_BYTES]
+
+
+def cut_note(key: bytes | None, value: bytes | None) -> str:
+    """What a cause says of a key and a value of which not all is kept."""
+    parts = (("key", key), ("value", value))
+    whole = [f"{len(part)} bytes of its {name}" for name, part in parts if part is not None and len(part) > KEPT_BYTES]
+    return f" (Of the {' and the '.join(whole)}, the first {KEPT_BYTES} are kept.)" if whole else ""
+
+
+def require_decodable(value: bytes) -> None:
+    """Raises MalformedError for a value that is not decoded since it is too large."""
+    if len(value) > LARGEST_BYTES:
+        raise MalformedError(f"its value has {len(value)} bytes, and those above {LARGEST_BYTES} are not decoded")
 
 
 def undecodable(message: Any, cause: str) -> MessageDecodeError:

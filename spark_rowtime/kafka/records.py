@@ -5,7 +5,7 @@ from typing import Any
 
 from spark_rowtime.kafka.avro import HEADER, AvroRecords, schema_id
 from spark_rowtime.kafka.decoding import Decoder, json_of, json_record
-from spark_rowtime.kafka.malformed import MalformedError
+from spark_rowtime.kafka.malformed import MalformedError, require_decodable
 from spark_rowtime.kafka.protobuf import ProtobufRecords
 from spark_rowtime.kafka.registry import require_registry
 
@@ -31,4 +31,5 @@ def json_schema_record(message: Any) -> Any:
     value = message.value()
     if schema_id(value) is None:
         raise MalformedError("it is not JSON in Confluent's wire format: it does not begin with the id of a schema")
+    require_decodable(value)
     return json_of(value[HEADER.size :])

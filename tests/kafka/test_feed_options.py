@@ -259,6 +259,20 @@ def test_a_dead_letter_may_be_as_large_as_the_topic_allows_and_its_cause_is_any_
     assert rows(tmp_path / "kept").column("cause").to_pylist() == [cause]
 
 
+def test_a_dead_letter_that_was_compressed(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers limit the compressed size alone. Of one that is too large to be decoded the beginning is sent."""
+    topic, letters = kafka.topic(partitions=1), kafka.topic(partitions=1)
+    monkeypatch.setattr("spark_rowtime.kafka.malformed.LARGEST_BYTES", 5_000_000)
+    monkeypatch.setattr("spark_rowtime.kafka.dead_letters.LARGEST_BYTES", 5_000_000)
+    sent = [{"value": b"{" * 4_000_000, "partition": 0}, {"value": b" " * 6_000_000, "partition": 0}, message(1)]
+    kafka.send(topic, sent, **{"message.max.bytes": 10_000_000, "compression.type": "zstd"})
+    target = f"kafka://{kafka.bootstrap}/{letters}"
+    assert read(kafka, tmp_path / "s", topic, malformed=target) == [1]
+    whole, cut = messages(kafka.bootstrap, letters, 1)[0]
+    assert (whole.value, cut.value) == (b"{" * 4_000_000, b" " * 1_048_576)
+    assert cut.headers["rowtime.cause"].endswith(b"(Of the 6000000 bytes of its value, the first 1048576 are kept.)")
+
+
 @pytest.mark.parametrize("topics", ["orders, orders-dead", "^orders.*"])
 def test_a_feed_does_not_read_its_own_dead_letters(topics: str) -> None:
     with pytest.raises(rt.InvalidOptionError, match="sent again without end"):

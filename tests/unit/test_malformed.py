@@ -8,6 +8,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.kafka import malformed
 from spark_rowtime.kafka.malformed import MalformedMessages
+from spark_rowtime.kafka.records import records_of
 
 HOUR = 3_600_000_000
 
@@ -58,3 +59,36 @@ def test_none_is_late_where_the_clock_of_another_host_is_ahead(monkeypatch: pyte
     behind.close()
     assert kept(path) == [(1, b"one"), (2, b"two")]
     assert rt.describeStream(path).rejected == 0
+
+
+def test_of_a_large_message_the_beginning_is_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brokers limit the compressed size alone: a value of 1 GB may come."""
+    path = "memory://malformed-large"
+    monkeypatch.setattr(malformed, "KEPT_BYTES", 8)
+    for _ in range(2):
+        messages = MalformedMessages(path, "orders/0", "id")
+        messages.keep(message(1, b"0123456789"), "why")
+        messages.keep(message(2, b"01234567"), "why")
+        messages.close()
+    assert kept(path) == [(1, b"01234567"), (2, b"01234567")]
+    with rt.openReader(path, order="arrival") as reader:
+        causes = [row["cause"] for train in reader for row in train.rows.to_pylist()]
+    assert causes == ["why (Of the 10 bytes of its value, the first 8 are kept.)", "why"]
+
+
+def test_a_large_message_that_an_earlier_version_has_kept_whole_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = "memory://malformed-whole"
+    messages = MalformedMessages(path, "orders/0", "id")
+    messages.keep(message(1, b"0123456789"), "why")
+    monkeypatch.setattr(malformed, "KEPT_BYTES", 8)
+    messages.keep(message(1, b"0123456789"), "why")
+    messages.close()
+    assert kept(path) == [(1, b"0123456789")]
+
+
+@pytest.mark.parametrize("decoder", ["json", "json-schema", "avro", "protobuf"])
+def test_a_value_that_is_too_large_is_not_decoded(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(malformed, "LARGEST_BYTES", 8)
+    read = records_of(decoder, {"url": "http://localhost:1"})
+    with pytest.raises(malformed.MalformedError, match="its value has 17 bytes, and those above 8 are not decoded"):
+        read(message(1, bytes(5) + b'{"n": 12345}'))
