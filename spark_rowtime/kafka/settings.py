@@ -53,6 +53,19 @@ def require_no_secrets(names_and_values: Mapping[str, str]) -> None:
                 f"'{name}={{env:NAME}}'.",
                 option="--set",
             )
+        if _has_user(value):
+            raise InvalidOptionError(
+                f"The URL in {name} has a user or a password before '@', which other users of the machine see among "
+                "the arguments of a process. Give it without them; those of the schema registry are "
+                "'registry.basic.auth.user.info={env:NAME}'. (The value is not shown.)",
+                option="--set",
+            )
+
+
+def _has_user(value: str) -> bool:
+    """Whether a URL, also one of several, names a user, except by variables. A password may have any characters."""
+    user, at, _ = _FROM_ENVIRONMENT.sub("", value).partition("://")[2].rpartition("@")
+    return bool(at and user.strip(":"))
 
 
 def of_connections(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from spark_rowtime.drain.kafka.messages import RowMessages, key_bytes
 from spark_rowtime.drain.kafka.sink import openTopicSink
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import client_options
-from spark_rowtime.kafka.settings import redacted, settings_in_file
+from spark_rowtime.kafka.settings import redacted, require_no_secrets, settings_in_file
 from spark_rowtime.types.schema import rows_to_batch, stream_schema
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
@@ -219,11 +219,17 @@ def test_a_line_of_the_file_is_not_shown(tmp_path: Path, line: str) -> None:
     assert SECRET not in str(caught.value)
 
 
+URL = "--set=registry.url=http://"
+
+
 @pytest.mark.parametrize(
     ("arguments", "why", "code"),
     [
         (["kafka://a/t", "--set", f"sasl.password={SECRET}"], "The value of sasl.password is a secret", 1),
         (["kafka://a/t", "--set", f"{PASSPHRASE}={SECRET}"], f"The value of {PASSPHRASE} is a secret", 1),
+        (["kafka://a/t", f"{URL}me:{SECRET}@host:8081"], "registry.url has a user", 1),
+        (["kafka://a/t", f"{URL}a,http://{SECRET}@host"], "registry.url has a user", 1),
+        (["kafka://a/t", f"{URL}me:a/{SECRET}@host"], "registry.url has a user", 1),
         (["kafka://a/t", "--config", "/nowhere"], "/nowhere with the settings of Kafka's client cannot be read", 1),
         ([f"kafka://u:{SECRET}@a/t"], "must not contain secrets", 1),
         (["delta:x", "--key", "n"], "are for topics of Kafka", 2),
@@ -237,6 +243,11 @@ def test_the_command_refuses(tmp_path: Path, arguments: list[str], why: str, cod
     assert done.exit_code == code
     assert why in " ".join(done.output.split())
     assert SECRET not in done.output
+
+
+@pytest.mark.parametrize("url", ["http://host:8081/a?b=c", "{env:URL}", "http://{env:USER}:{env:PASSWORD}@host", "a@b"])
+def test_a_url_without_a_secret_is_taken(url: str) -> None:
+    require_no_secrets({"registry.url": url})
 
 
 def test_the_extra_is_named_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
