@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 
 import click
 
+from spark_rowtime.types.arguments import is_unseen
 from spark_rowtime.types.json_values import dump
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _LABEL_WIDTH = 10
-_CONTROLS = re.compile(
-    r"(\x1b\[(?:[012]|33)m)|[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
-"""What ``styled`` makes, and the characters that a terminal obeys or that make a line look like several."""
+_STYLED_OR_ODD = re.compile(r"(\x1b\[(?:[012]|33)m)|[^\x09\x20-\x7e]")
+"""What ``styled`` makes, and the characters among which there are some that nobody sees or that a terminal obeys."""
 
 
 def as_json(command: Command) -> Command:
@@ -28,11 +27,18 @@ def as_json(command: Command) -> Command:
 
 
 def harmless(text: str) -> str:
-    """Returns the text with escapes, as JSON has them, for what moves a terminal's cursor or begins another line.
+    """Returns the text with escapes, as JSON has them, for what moves a terminal's cursor, breaks a line or is unseen.
 
     Names and values are those of whoever has written the stream.
     """
-    return _CONTROLS.sub(lambda found: found[1] or f"\\u{ord(found[0]):04x}", text)
+    return _STYLED_OR_ODD.sub(lambda found: found[1] or _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    if not is_unseen(character):
+        return character
+    units = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def say(line: str, *, err: bool = False) -> None:

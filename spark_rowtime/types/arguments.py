@@ -1,18 +1,19 @@
 """Checks of arguments of the public functions, for which a caller may pass any value."""
 
 import inspect
-import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeGuard, TypeVar
+from unicodedata import category
 
 from spark_rowtime.errors import InvalidOptionError, UnknownOptionError
 from spark_rowtime.types.short_repr import short_repr
 
 LONGEST_NAME = 500
 """The largest number of characters of a new name."""
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSEEN = ("Cc", "Cf", "Zl", "Zp")
+"""Unicode's categories of control characters, of those of width 0 or that turn a text around, and of line breaks."""
 _LARGEST_COUNT = (1 << 63) - 1
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
@@ -57,11 +58,18 @@ def to_name(value: Any, name: str) -> str:
 
 
 def to_line(value: Any, name: str) -> str:
-    """Does what :func:`to_text` does, and refuses control characters and line breaks."""
+    """Does what :func:`to_text` does, and refuses line breaks, control characters, and those that nobody sees."""
     text = to_text(value, name)
-    if _CONTROLS.search(text):
-        raise _refused(value, name, "has a line break or another control character. Leave these out")
+    found = next(filter(is_unseen, text), None)
+    if found is not None:
+        why = f"has a line break, a control character or another one that cannot be seen, {found!a}"
+        raise _refused(value, name, f"{why}. Leave these out")
     return text
+
+
+def is_unseen(character: str) -> bool:
+    """Whether a character cannot be seen, but breaks a line, moves a terminal or makes two texts look alike."""
+    return category(character) in _UNSEEN
 
 
 def is_whole(value: Any) -> TypeGuard[int]:

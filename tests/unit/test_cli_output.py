@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.cli.output import harmless
 from spark_rowtime.cli.streams import lines_of
 from spark_rowtime.store import open_store
 from spark_rowtime.store.position import Position
@@ -288,7 +289,7 @@ def on_a_terminal(*arguments: str, **variables: str) -> str:
     return text.decode()
 
 
-HOSTILE = "\x1b[8m\x1b]0;x\x07\x1b[2J\ny \x9b2J\u202e"
+HOSTILE = "\x1b[8m\x1b]0;x\x07\x1b[2J\ny \x9b2J\u202e\u200b\ufeff\U000e0041"
 
 
 def test_names_and_values_move_no_terminal(tmp_path: Path) -> None:
@@ -306,10 +307,18 @@ def test_names_and_values_move_no_terminal(tmp_path: Path) -> None:
             asked = [command, orders if command != "list" else str(Path(orders).parent), *options, *as_json]
             found = CliRunner().invoke(main, asked, color=True)
             said = re.sub(r"\x1b\[([012]|33)m", "", found.output)
-            assert not set(said) & {*"\x1b\x07\x9b\u202e"}, command
+            assert not set(said) & {*"\x1b\x07\x9b\u202e\u200b\ufeff\U000e0041"}, command
             assert "\ny " not in said, command
             for line in said.splitlines() if as_json else ():
                 json.loads(line)
+
+
+def test_what_is_harmless() -> None:
+    """Colours of commands, and what can be seen, stay. Escapes are those of JSON."""
+    assert harmless("\x1b[1mOslo\x1b[0m\tKöln 漢字 🚂\xa0é") == "\x1b[1mOslo\x1b[0m\tKöln 漢字 🚂\xa0é"
+    hidden = "a\n\x7f\x9b\xad\u200b\u2028\u2066\ufeff\U000e0041"
+    assert harmless(hidden) == r"a\u000a\u007f\u009b\u00ad\u200b\u2028\u2066\ufeff\udb40\udc41"
+    assert json.loads(f'"{harmless(hidden)}"') == hidden
 
 
 def test_colours_are_for_terminals(orders: str, held: list[Any]) -> None:
