@@ -21,6 +21,8 @@ _WELL_KNOWN = (
 Not each of them is there: those of google.type come with a package of their own (googleapis-common-protos).
 """
 _TIMESTAMP, _WRAPPERS = "google.protobuf.Timestamp", "google/protobuf/wrappers.proto"
+MOST_FIELDS = 10_000_000
+"""How many fields the records of one message may have. One in a list takes two bytes, however many fields it has."""
 _VARINT_BITS = 35
 """No index needs more."""
 _FORMAT = "serialized"
@@ -50,7 +52,7 @@ class ProtobufRecords(RegistryRecords):
         path, start = _path(value, HEADER.size)
         if (schema, path) not in self._known:
             self._known[schema, path] = self._class(schema, path, f"{where.topic}-value")
-        return _record(self._known[schema, path].FromString(value[start:]))
+        return _Records().record(self._known[schema, path].FromString(value[start:]))
 
     def _class(self, schema: int, path: tuple[int, ...], subject: str) -> Any:
         pool = self._pools.DescriptorPool()
@@ -101,30 +103,39 @@ def _varint(value: bytes, at: int) -> tuple[int, int]:
     raise ValueError("its message indexes are none")
 
 
-def _record(message: Any) -> dict[str, Any]:
-    return {field.name: _field(message, field) for field in type(message).DESCRIPTOR.fields}
+class _Records:
+    """Makes records of one message, and of those in it, up to ``MOST_FIELDS``."""
 
+    def __init__(self) -> None:
+        self._fields = 0
 
-def _field(message: Any, field: Any) -> Any:
-    value = getattr(message, field.name)
-    if field.is_repeated:
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            item = field.message_type.fields_by_name["value"]
-            return {key: _value(item, one) for key, one in value.items()}
-        return [_value(field, one) for one in value]
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    return _value(field, value)
+    def record(self, message: Any) -> dict[str, Any]:
+        """The record of a message."""
+        fields = type(message).DESCRIPTOR.fields
+        self._fields += len(fields)
+        if self._fields > MOST_FIELDS:
+            raise ValueError(f"its records have more than {MOST_FIELDS} fields")
+        return {field.name: self._field(message, field) for field in fields}
 
+    def _field(self, message: Any, field: Any) -> Any:
+        value = getattr(message, field.name)
+        if field.is_repeated:
+            if field.message_type is not None and field.message_type.GetOptions().map_entry:
+                item = field.message_type.fields_by_name["value"]
+                return {key: self._value(item, one) for key, one in value.items()}
+            return [self._value(field, one) for one in value]
+        if field.has_presence and not message.HasField(field.name):
+            return None
+        return self._value(field, value)
 
-def _value(field: Any, value: Any) -> Any:
-    if field.enum_type is not None:
-        known = field.enum_type.values_by_number.get(value)
-        return value if known is None else known.name
-    if field.message_type is None:
-        return value
-    if field.message_type.full_name == _TIMESTAMP:
-        return value.ToDatetime(UTC)
-    if field.message_type.file.name == _WRAPPERS:
-        return value.value
-    return _record(value)
+    def _value(self, field: Any, value: Any) -> Any:
+        if field.enum_type is not None:
+            known = field.enum_type.values_by_number.get(value)
+            return value if known is None else known.name
+        if field.message_type is None:
+            return value
+        if field.message_type.full_name == _TIMESTAMP:
+            return value.ToDatetime(UTC)
+        if field.message_type.file.name == _WRAPPERS:
+            return value.value
+        return self.record(value)

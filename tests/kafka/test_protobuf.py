@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 import spark_rowtime as rt
-from spark_rowtime.kafka import avro
+from spark_rowtime.kafka import avro, protobuf
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.protobuf import ProtobufRecords
 from spark_rowtime.kafka.records import json_schema_record
@@ -187,6 +187,20 @@ def test_a_schema_is_asked_for_once_and_what_is_broken_is_malformed(registry: st
     ):
         with pytest.raises(MalformedError):
             read_one(value)
+
+
+def test_short_records_with_many_fields_are_limited(registry: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two bytes of a message make a record with all its fields: 1 MB of them filled the memory."""
+    monkeypatch.setattr(protobuf, "MOST_FIELDS", 1000)
+    records = ProtobufRecords({"url": registry})
+    for count in (900, 1000):
+        value = encoded(order_class()()) + b"\x4a\x00" * count
+        message = SimpleNamespace(topic=lambda: "t", value=lambda value=value: value)
+        if count == 900:
+            assert records(message)["many"] == [{"city": ""}] * 900
+        else:
+            with pytest.raises(MalformedError, match="its records have more than 1000 fields"):
+                records(message)
 
 
 def test_json_schema_is_json_behind_an_id() -> None:
