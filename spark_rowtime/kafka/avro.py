@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import UUID
 
-from spark_rowtime.kafka.avro_schemas import require_bounded
+from spark_rowtime.kafka.avro_schemas import limit_decimals, require_bounded
 from spark_rowtime.kafka.client import library
 from spark_rowtime.kafka.malformed import MalformedError, require_decodable
 from spark_rowtime.kafka.registry import Registry
@@ -114,7 +114,9 @@ class AvroRecords(RegistryRecords):
         schema = int(HEADER.unpack_from(value)[1])
         if schema not in self._bounded:
             found = self._client.get_schema(schema, f"{where.topic}-value")
-            require_bounded(self._deserializer._get_parsed_schema(found))  # noqa: SLF001  (what it will read by)
+            parsed = self._deserializer._get_parsed_schema(found)  # noqa: SLF001  (what it will read by)
+            require_bounded(parsed)
+            limit_decimals(parsed)
             self._bounded.add(schema)
         return _with_texts(self._deserializer(value, where))
 

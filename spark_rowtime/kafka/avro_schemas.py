@@ -1,13 +1,18 @@
 """Which Avro schemas are read: those whose messages make no more values than a program can hold."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from spark_rowtime.kafka.client import library
 from spark_rowtime.types.short_repr import short_repr
 
 MOST_DEEP = 100
 """How deep a schema may go. The reader calls itself on each level, and ends the process if there are too many."""
 MOST_PARTS = 20_000
 """How many types a schema may have, where each name stands for all that it names."""
+DECIMAL_BYTES = 1000
+"""How long a decimal may be. The time to read one grows with the square: minutes for 1 MB. A column has 16 bytes."""
+_SHORT_DECIMAL = "rowtime-decimal"
 _WITH_BYTES = {"boolean", "int", "long", "float", "double", "bytes", "string", "enum"}
 """Types whose values take a byte at least, and have no other types in them."""
 
@@ -95,3 +100,30 @@ def _around(inner: list[_Size], *, free: bool) -> _Size:
     if deep > MOST_DEEP or parts > MOST_PARTS:
         raise ValueError(f"its schema is more than {MOST_DEEP} types deep, or has more than {MOST_PARTS} types")
     return _Size(deep, parts, free=free)
+
+
+def limit_decimals(schema: Any) -> None:
+    """Lets the decimals of a schema, as fastavro has parsed it, be read up to ``DECIMAL_BYTES`` only."""
+    readers = library("fastavro.read").LOGICAL_READERS
+    for kind in ("bytes", "fixed"):
+        readers.setdefault(f"{kind}-{_SHORT_DECIMAL}", _short_reader(readers[f"{kind}-decimal"]))
+    _rename_decimals(schema)
+
+
+def _short_reader(read: Callable[..., Any]) -> Callable[..., Any]:
+    def reader(data: bytes, *schemas: Any) -> Any:
+        if len(data) > DECIMAL_BYTES:
+            raise ValueError(f"a decimal has {len(data)} bytes, more than {DECIMAL_BYTES}")
+        return read(data, *schemas)
+
+    return reader
+
+
+def _rename_decimals(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if schema.get("logicalType") == "decimal":
+            schema["logicalType"] = _SHORT_DECIMAL
+        schema = [*schema.values()]
+    if isinstance(schema, list):
+        for part in schema:
+            _rename_decimals(part)

@@ -4,6 +4,7 @@ import json
 import struct
 import subprocess
 import sys
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -73,6 +74,24 @@ def test_no_message_ends_the_process() -> None:
     assert (run.returncode, run.stdout[:10]) == (0, "malformed:"), run.stderr[-300:]
 
 
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
+FIXED = {**DECIMAL, "type": "fixed", "size": 2000, "name": "F"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [
+        (record("R", DECIMAL), b"\xa0\x9c\x01" + b"\x55" * 10_000),
+        (record("R", record("S", FIXED), "S"), bytes(4000)),
+        (record("R", ["null", record("S", "int", DECIMAL)], "S"), b"\0\x02\xa0\x9c\x01" + b"\x55" * 10_000),
+    ],
+)
+def test_a_long_decimal_takes_no_time(schema: Any, body: bytes) -> None:
+    """One of 1 MB took two minutes."""
+    with pytest.raises(MalformedError, match=r"a decimal has (10000|2000) bytes, more than 1000"):
+        decoded(schema, body)
+
+
 TAKEN = {
     "a null": (record("R", "null", "int"), b"\x06", {"f0": None, "f1": 3}),
     "an empty record": (record("R", NOTHING, "int"), b"\x06", {"f0": {}, "f1": 3}),
@@ -86,6 +105,11 @@ TAKEN = {
         record("R", {"type": "array", "items": {"type": "string", "logicalType": "other"}}),
         b"\x02\x02a\0",
         {"f0": ["a"]},
+    ),
+    "decimals": (
+        record("R", DECIMAL, ["null", {**FIXED, "size": 2, "precision": 4}], "F"),
+        b"\x04\x01\x02\x02\x00\x05\x00\x07",
+        {"f0": Decimal("2.58"), "f1": Decimal("0.05"), "f2": Decimal("0.07")},
     ),
     "a chain": (record("R", *chain(90)), b"\x02" * 90, None),
 }
