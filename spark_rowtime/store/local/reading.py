@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from spark_rowtime.store.forks import ForkLock, no_fork
 from spark_rowtime.store.local.connection import connect, guarded
-from spark_rowtime.store.local.folders import require_catalog
+from spark_rowtime.store.local.folders import not_of_stream, require_catalog
+from spark_rowtime.store.local.sparse import is_there
 
 _SHARED_FIRST, _SHARED_BYTES = 0x4000_0002, 510
 """Where SQLite's readers lock a file: they hold all of these bytes."""
@@ -94,14 +95,17 @@ def _copy(catalog: Path) -> tuple[sqlite3.Connection, Copied] | None:
             return None
         if _has_log(catalog):
             return None
-        copied, content = _described(os.fstat(fd)), bytearray(file.read())
+        copied = _described(os.fstat(fd))
+        if not is_there(fd, 0, copied.size):
+            raise not_of_stream(catalog, f"has {copied.size} bytes, which are nearly all holes")
+        content = bytearray(file.read(copied.size))
         if _has_log(catalog):
             return None
     content[_VERSIONS] = _WITHOUT_LOG
-    return _in_memory(bytes(content)), copied
+    return _in_memory(content), copied
 
 
-def _in_memory(content: bytes) -> sqlite3.Connection:
+def _in_memory(content: bytearray) -> sqlite3.Connection:
     db = guarded(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
     try:
         db.deserialize(content)

@@ -16,6 +16,7 @@ from spark_rowtime.store.local.folders import (
     there,
 )
 from spark_rowtime.store.local.segment import Location
+from spark_rowtime.store.local.sparse import is_there
 from spark_rowtime.store.messages import read_batch
 
 OPEN_FILES = 64
@@ -70,6 +71,8 @@ class SegmentReader:
         there = max(os.fstat(fd).st_size - location.offset, 0)
         if not 0 <= location.length <= there or location.offset < 0:  # no memory is taken for what is not there
             raise self._corrupt(location, train, f"the file ends after {there} of {location.length} bytes")
+        if not is_there(fd, location.offset, location.offset + location.length):
+            raise self._corrupt(location, train, f"its {location.length} bytes are nearly all holes")
         message = pa.allocate_buffer(location.length)
         rest, length = memoryview(message), 0
         while rest and (got := os.preadv(fd, [rest], location.offset + length)):  # a call reads at most 2 GiB
