@@ -1,6 +1,5 @@
 """The lock that keeps one adapter from being hosted twice at once."""
 
-import errno
 import hashlib
 import os
 import stat
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import in_database, open_store, without_file
+from spark_rowtime.store.disk import FOLDER, lock_inside
 from spark_rowtime.store.forks import Descriptor, no_fork
 
 LOCK_POLL_SECONDS = 0.1
@@ -100,17 +100,12 @@ def _own_folder() -> Path:
 
 
 def _opened(folder: Path, name: str, mode: int) -> int:
-    """Opens the file, which no link leads to, in the folder. It is written to, so it has no other name."""
-    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Opens the file, which no link leads to, in the folder."""
+    place = os.open(folder, FOLDER)
     try:
-        fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode, dir_fd=place)
+        return lock_inside(folder / name, place, mode)
     finally:
         os.close(place)
-    found = os.fstat(fd)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-        return fd
-    os.close(fd)
-    raise OSError(errno.EEXIST, "it is no file, or has another name elsewhere: remove it")
 
 
 def _hosted_already(path: str, producer: str, pid: str) -> StoreUnavailableError:

@@ -68,7 +68,7 @@ def named_target(to: Any, unit: Unit, options: Mapping[str, Any]) -> NamedTarget
     if kind == "success-file":
         require_local(place)
         name = PeriodName(place, "to", unit)
-        return NamedTarget(SuccessFile(), name, not name.hasOffset, _label(kind, place))
+        return NamedTarget(SuccessFile(place), name, not name.hasOffset, _label(kind, place))
     asset_target: type[AssetTarget] | None = None if kind in _OPTIONS else plugin(PLUGINS, kind)
     default = KEY if asset_target is None else asset_target.default_key(unit)
     name = PeriodName(_text(given.pop("key", None), "key") or default, "key", unit)

@@ -1,21 +1,26 @@
-"""The folder beside the periods of Parquet files: the drain's state, its lock, and unfinished files."""
+"""The folder beside the periods of Parquet files: the drain's state, its lock, and unfinished files.
+
+Law (*nothing elsewhere*): whatever somebody has put into the folder of the periods, files are made, read and removed
+below it alone: no link in it is followed.
+"""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from spark_rowtime.drain.properties import require_times
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.disk import sync
+from spark_rowtime.store.disk import file_inside, folder_inside, lock_inside, new_file_inside
 from spark_rowtime.store.forks import Descriptor, no_fork
 from spark_rowtime.types.json_values import load
 
 FOLDER = "_rowtime"
 """Its name. Spark and others skip such names."""
-STATE, _LOCK = "state.json", "lock"
+STATE, _NEW, _LOCK = "state.json", "state.new", "lock"
 
 
 def read_root_state(target: str) -> dict[str, str]:
@@ -31,7 +36,8 @@ def read_state(root: Path) -> dict[str, str]:
     file = root / FOLDER / STATE
     with loading(f"parquet:{root}", file):
         try:
-            state = load(file.read_text())
+            with folder_inside(root, FOLDER) as work, os.fdopen(file_inside(file, work, os.O_RDONLY)) as opened:
+                state = load(opened.read())
         except FileNotFoundError:
             return {}
         if not isinstance(state, dict) or not all(isinstance(value, str) for value in state.values()):
@@ -40,13 +46,41 @@ def read_state(root: Path) -> dict[str, str]:
     return state
 
 
-def write_whole(file: Path, text: str) -> None:
-    """Replaces a file: after a crash it has the old text or the new one."""
-    new = file.with_suffix(".new")
-    new.write_text(text)
-    sync(new)
-    new.replace(file)
-    sync(file.parent)
+def write_state(root: Path, text: str) -> None:
+    """Replaces the state: after a crash it has the old text or the new one."""
+    with folder_inside(root, FOLDER, makes=True) as work:
+        with os.fdopen(new_file_inside(root / FOLDER / _NEW, work), "w") as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        os.replace(_NEW, STATE, src_dir_fd=work, dst_dir_fd=work)
+        os.fsync(work)
+
+
+def new_file(root: Path, name: str) -> BinaryIO:
+    """Makes an unfinished file of a period, and opens it for writing."""
+    with folder_inside(root, FOLDER) as work:
+        return os.fdopen(new_file_inside(root / FOLDER / name, work), "wb")
+
+
+def publish(root: Path, name: str, folder: str) -> None:
+    """Moves a finished file to the folder of its period. Both are on the disk when it returns."""
+    with folder_inside(root, FOLDER) as work, folder_inside(root, folder, makes=True) as to:
+        made = file_inside(root / FOLDER / name, work, os.O_RDONLY)
+        try:
+            os.fsync(made)
+        finally:
+            os.close(made)
+        os.replace(name, name, src_dir_fd=work, dst_dir_fd=to)
+        os.fsync(to)
+
+
+def remove_unfinished(root: Path) -> None:
+    """Removes the files of periods that a drain which ended has not finished."""
+    with folder_inside(root, FOLDER) as work:
+        for name in os.listdir(work):  # noqa: PTH208  (a descriptor)
+            if name.endswith(".parquet"):
+                os.unlink(name, dir_fd=work)
 
 
 @contextmanager
@@ -62,12 +96,12 @@ def writing(target: str) -> Iterator[None]:
         ) from error
 
 
-def locked(work: Path, target: str) -> Descriptor:
+def locked(root: Path, target: str) -> Descriptor:
     """Makes the folder, and returns the descriptor of its lock; StoreUnavailableError if another drain has it."""
     with writing(target):
-        work.mkdir(parents=True, exist_ok=True)
-        with no_fork():
-            lock = Descriptor(os.open(work / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666))
+        root.mkdir(parents=True, exist_ok=True)
+        with folder_inside(root, FOLDER, makes=True) as work, no_fork():
+            lock = Descriptor(lock_inside(root / FOLDER / _LOCK, work))
         try:
             if (pid := lock.take()) is not None:
                 raise StoreUnavailableError(

@@ -16,13 +16,23 @@ from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
 from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
-from spark_rowtime.drain.tables.folders import FOLDER, STATE, locked, read_root_state, read_state, write_whole, writing
+from spark_rowtime.drain.tables.folders import (
+    FOLDER,
+    STATE,
+    locked,
+    new_file,
+    publish,
+    read_root_state,
+    read_state,
+    remove_unfinished,
+    write_state,
+    writing,
+)
 from spark_rowtime.drain.tables.loading import loading
 from spark_rowtime.drain.tables.pattern import Pattern, Period, split_pattern
 from spark_rowtime.drain.tables.table import require_same
 from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.reader.release import first_time, position_before, position_since, require_by_rowtime
-from spark_rowtime.store.disk import sync
 from spark_rowtime.store.forks import keep_for_ever
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.timestamps import END, show_micros
@@ -52,11 +62,11 @@ class ParquetSink(GatheringSink):
         root, folders = split_pattern(target.removeprefix("parquet:"))
         self._root, self._pattern = Path(root), Pattern(folders, zone)
         self._require_other_names(schema)
-        self._work = self._root / FOLDER
-        self._lock = locked(self._work, target)
+        self._lock = locked(self._root, target)
         try:
             self._state = self._continued(schema)
-            self._remove_unfinished()
+            with writing(target):
+                remove_unfinished(self._root)
         except BaseException:
             self._lock.close()
             raise
@@ -105,12 +115,6 @@ class ParquetSink(GatheringSink):
                 written = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA])))
             require_same(self.target, schema, written)
         return state
-
-    def _remove_unfinished(self) -> None:
-        """Removes the files of periods that a drain which ended has not finished."""
-        with writing(self.target):
-            for left in self._work.glob("*.parquet"):
-                left.unlink()
 
     @property
     def checkpoint(self) -> str | None:
@@ -189,6 +193,8 @@ class ParquetSink(GatheringSink):
         if self._file is not None:
             with suppress(OSError):  # it is not finished, and the next drain removes it
                 self._file.close()
+            with suppress(OSError):
+                self._made.close()
             self._file = None
         self._lock.close()
 
@@ -213,20 +219,21 @@ class ParquetSink(GatheringSink):
         if self._open is not None and floor is not None and self._open.end <= floor:
             self._end_period()
         for period in self._done:
-            self._publish(period)
+            publish(self._root, _name(period), period.folder)
         self._done = []
         schema = self._schema.serialize().to_pybytes().hex()
         kept = {POSITION: str(self._kept), _SCHEMA: schema, _PATTERN: self._pattern.text, _ZONE: self._pattern.zone}
         kept[_ID] = self._state.get(_ID) or uuid4().hex
         self._state = {**bound_properties(self._complete), **self._extent, **kept}
-        write_whole(self._work / STATE, json.dumps(self._state))
+        write_state(self._root, json.dumps(self._state))
 
     def _spill(self) -> None:
         """Appends the gathered rows to the file of the open period, while the reader reads the next ones."""
         assert self._open is not None
         self._wait()
         if self._file is None:
-            self._file = pq.ParquetWriter(self._work / _name(self._open), self._schema, compression="zstd")
+            self._made = new_file(self._root, _name(self._open))
+            self._file = pq.ParquetWriter(self._made, self._schema, compression="zstd")
         self._start(self._file.write_table, self._taken(), self._max_rows)
 
     def _end_period(self) -> None:
@@ -238,18 +245,9 @@ class ParquetSink(GatheringSink):
         assert self._file is not None
         self._file.add_key_value_metadata(bound_properties(RowtimeBound.fromFloor(self._open.end)))
         self._file.close()
+        self._made.close()
         self._done.append(self._open)
         self._open = self._file = None
-
-    def _publish(self, period: Period) -> None:
-        made, folder = self._work / _name(period), self._root / period.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        sync(made)
-        made.replace(folder / made.name)
-        while folder != self._root:
-            sync(folder)
-            folder = folder.parent
-        sync(folder)
 
     def _require_same_pattern(self, state: dict[str, str]) -> None:
         """Raises InvalidOptionError if the folders have periods of another kind, whose files the rest would miss."""

@@ -16,13 +16,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StreamNotFoundError
+from spark_rowtime.store.disk import FILE, FOLDER
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
 _NAME = re.compile(r"[0-9a-f]{16}\.arrow")
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""To open a pipe would wait for who is at its other end."""
 
 
 def new_name() -> str:
@@ -50,7 +48,7 @@ def is_segment(name: object) -> bool:
 @contextmanager
 def folder(stream: Path, name: str) -> Iterator[int]:
     """Yields a descriptor of the folder ``name`` of the stream. Raises StoreCorruptError if it is not the stream's."""
-    directory = os.open(stream, _FOLDER)
+    directory = os.open(stream, FOLDER)
     try:
         fd = _opened(stream, name, directory)
     finally:
@@ -65,7 +63,7 @@ def _opened(stream: Path, name: str, directory: int) -> int:
     found, owner = os.stat(name, dir_fd=directory, follow_symlinks=False), os.fstat(directory).st_uid
     if not stat.S_ISDIR(found.st_mode):
         raise not_of_stream(stream / name, "is a link or a file, and not a folder")
-    fd = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=directory)
+    fd = os.open(name, FOLDER | os.O_NOFOLLOW, dir_fd=directory)
     uid = os.fstat(fd).st_uid
     if uid != owner:
         os.close(fd)
@@ -95,7 +93,7 @@ def open_file(name: str, of: int, flags: int) -> int:
     """Opens a file of the folder. Raises FileNotFoundError if there is none; nor is a link, a pipe or a folder one."""
     if not there(name, of):
         raise FileNotFoundError(name)
-    fd = os.open(name, flags | _FILE, dir_fd=of)
+    fd = os.open(name, flags | FILE, dir_fd=of)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise FileNotFoundError(name)
@@ -104,7 +102,7 @@ def open_file(name: str, of: int, flags: int) -> int:
 
 def make_file(name: str, of: int) -> int:
     """Makes a file that is not there, and opens it."""
-    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=of)
+    return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | FILE, 0o666, dir_fd=of)
 
 
 def mark(name: str, free: int) -> None:
