@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spark_rowtime.bounds.clock import KINDS
 from spark_rowtime.bounds.topic_cut import LoggedCut
 from spark_rowtime.store.commits import Staged
 from spark_rowtime.store.forks import no_fork
@@ -28,7 +29,7 @@ from spark_rowtime.store.local.copy import copy_local
 from spark_rowtime.store.local.directory import building
 from spark_rowtime.store.local.folders import absolute
 from spark_rowtime.store.local.log import Log
-from spark_rowtime.store.local.seal import intact, sealed
+from spark_rowtime.store.local.seal import Damaged, intact, sealed
 from spark_rowtime.store.local.segment import Location, SegmentWriter
 from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.local.storage_errors import storage_errors
@@ -66,6 +67,8 @@ class _Exported(History):
                 yield self._event(intact(row, "events"))
 
     def _event(self, event: tuple[Any, ...]) -> LoggedEvent:
+        if event[1] not in KINDS:
+            raise Damaged(f"event {event[0]} is of no kind that there is")
         *values, rows, least, largest, width = event[:12]
         if width is None:
             return LoggedEvent._make((*values, rows, None))

@@ -7,6 +7,8 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
+from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, SHIFT, TIME, TIME_OR_NONE, Cells
+from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.types.short_repr import short_repr
 
 _FORMATS = ["|".join(["%s"] * count) for count in range(20)]
@@ -15,6 +17,21 @@ _COLUMNS = {"events": re.compile("issi[in]{3}i(n{8}|in{7}|iiiisiii)")}
 """The types of a row's columns, a letter each; the train of the last event that ``gc`` has removed has its number of
 rows alone. SQLite keeps any value in any column, and whoever may write into the
 directory can compute a seal."""
+
+_CELLS = {
+    "events": Cells(
+        [*LoggedEvent._fields[:9], "least", "largest"],
+        **dict.fromkeys(("floor", "stream_floor", "stream_largest", "least", "largest"), TIME_OR_NONE),
+        time=TIME,
+        stream_rows=COUNT,
+        rows=COUNT_OR_NONE,
+    ),
+    "producers": Cells(["name", "status", "floor", "lease", "seen", "sent"], floor=TIME_OR_NONE, seen=TIME, sent=TIME),
+    "rejected": Cells(["producer", "number", "time", "reason", "bound"], time=TIME, bound=TIME_OR_NONE),
+    "topic_cuts": Cells(["seq", "producer", "hold"], seq=COUNT, hold=TIME_OR_NONE),
+    "uptime": Cells(["boot", "ahead", "counted"], ahead=SHIFT, counted=TIME),
+}
+"""The first columns of these tables, and which numbers they may have."""
 
 
 class Damaged(sqlite3.DatabaseError):
@@ -42,14 +59,16 @@ def crc(blob: Any) -> Any:
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
     """Returns ``row`` without its last column, the seal.
 
-    Raises Damaged if the seal does not match, or if an event has values of other types than events have. The error
-    names ``table`` and the first column.
+    Raises Damaged if the seal does not match, if an event has values of other types than events have, or if a number is
+    one that no store writes. The error names ``table`` and the first column.
     """
     values = row[:-1]
     if seal(values) != row[-1]:
         raise Damaged(f"row {short_repr(row[0])} of the table {table} does not match its checksum")
     if table in _COLUMNS and not _fits(table, tuple(map(type, values))):
         raise Damaged(f"row {short_repr(row[0])} of the table {table} has values of other types than its columns")
+    if table in _CELLS and (what := _CELLS[table].strange(values)) is not None:
+        raise Damaged(f"row {short_repr(row[0])} of the table {table} cannot be read: {what}, as in no such row")
     return values
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from spark_rowtime.bounds.clock import StreamClock, logged_event
+from spark_rowtime.bounds.clock import KINDS, StreamClock, logged_event
 from spark_rowtime.bounds.train import span
 from spark_rowtime.errors import DataLostError, StoreCorruptError
 from spark_rowtime.store.postgres import cuts, log_state, records, rejections, trains
@@ -45,6 +45,14 @@ class _Check:
         self._last = self._rows = 0
 
     def run(self) -> Report:
+        """Returns what is damaged. It ends at a row of the head or of a producer that cannot be read."""
+        try:
+            self._compare()
+        except StoreCorruptError as error:
+            self._damage(str(error))
+        return self._report
+
+    def _compare(self) -> None:
         """Compares the events with the head, the trains with the events, and the producers with both."""
         with at_once(self._connection):
             found = self._query(log_state.SELECT, self._stream, self._store.name)
@@ -69,7 +77,6 @@ class _Check:
         self._cuts(head)
         self._producers(head, [records.opened(row) for row in known])
         self._rejections(head, *totals)
-        return self._report
 
     def _events(self, upto: int) -> Iterator[tuple[Any, ...]]:
         seq = 0
@@ -88,6 +95,9 @@ class _Check:
             return
         if total != before + (rows or 0):
             self._damage(f"event {seq} does not follow from the one before it: {total} rows after {before}")
+        if kind not in KINDS:
+            self._damage(f"event {seq} is of no kind that there is")
+            self._clock = None
         if self._clock is not None:
             reached = self._clock.apply(logged_event(kind, producer, floor, event[9]))
             if (reached, self._clock.largest) != (stream_floor, largest):
@@ -98,8 +108,13 @@ class _Check:
 
     def _train(self, event: tuple[Any, ...]) -> None:
         seq, _, producer, *_, rows, least, largest, width, length, checksum = event
+        try:
+            piece = trains.as_slice((seq, producer, rows, least, largest, length, checksum))
+        except StoreCorruptError as error:
+            self._report.trains += 1
+            self._damage(str(error))
+            return
         self._report.trains, self._report.rows = self._report.trains + 1, self._report.rows + rows
-        piece = trains.as_slice((seq, producer, rows, least, largest, length, checksum))
         queries = trains.contents(self._stream, [piece], in_objects=self._store.objects is not None)
         found = trains.with_contents([piece], [self._ask(query) for query in queries])
         if width != width_class(least, largest):
@@ -123,7 +138,7 @@ class _Check:
             seq = rows[-1][0]
             try:
                 cuts.opened(rows)
-            except (ValueError, KeyError, AttributeError) as error:
+            except (StoreCorruptError, ValueError, KeyError, AttributeError) as error:
                 self._damage(f"cuts up to event {seq} cannot be read ({error!r})")
 
     def _producers(self, head: LogState, known: Sequence[ProducerRecord]) -> None:

@@ -5,10 +5,13 @@ from typing import Any
 
 from spark_rowtime.bounds.topic_cut import LoggedCut, TopicCut
 from spark_rowtime.store import cut_folding
+from spark_rowtime.store.cells import COUNT, TIME_OR_NONE, Cells
 from spark_rowtime.store.cut_folding import folded, portion
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.strange_rows import require
 from spark_rowtime.store.postgres.transaction import Transaction
 
+_CELLS = Cells(("seq", "producer", "hold", "cut"), seq=COUNT, hold=TIME_OR_NONE)
 _INSERT = "INSERT INTO rowtime.topic_cuts VALUES (%s, %s, %s, %s, %s, %s)"
 _BETWEEN = (
     "SELECT seq, producer, hold, cut FROM rowtime.topic_cuts WHERE stream = %s AND seq > %s AND seq <= %s ORDER BY seq "
@@ -58,7 +61,10 @@ def last(stream: int, producer: str) -> Statement:
 
 
 def opened(rows: Iterable[tuple[Any, ...]]) -> list[LoggedCut]:
-    """Returns the rows of a query as cuts."""
+    """Returns the rows of a query as cuts. Raises StoreCorruptError if one is none that a store writes."""
+    rows = list(rows)
+    for row in rows:
+        require(_CELLS, row, "topic_cuts")
     return [
         LoggedCut(seq, producer, floor, None if text is None else TopicCut.of_text(text))
         for seq, producer, floor, text in rows

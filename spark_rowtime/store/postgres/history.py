@@ -21,7 +21,7 @@ from spark_rowtime.store.history import (
     key_parts,
     writers,
 )
-from spark_rowtime.store.postgres import copies, cuts, records, rejections, trains
+from spark_rowtime.store.postgres import copies, cuts, log, records, rejections, trains
 from spark_rowtime.store.postgres.address import Address, address
 from spark_rowtime.store.postgres.ahead import portions
 from spark_rowtime.store.postgres.connection import Connection, Statement, run
@@ -79,6 +79,7 @@ class _Exported(History):
             found = {piece.seq: piece for piece in trains.with_contents(pieces, answers)}
             for row in rows:
                 last = row[0]
+                log.require_event(row[:9])
                 yield LoggedEvent._make((*row[:9], self._train(found, row)))
 
     def _train(self, found: Mapping[int, Slice], row: tuple[Any, ...]) -> tuple[Staged, pa.RecordBatch] | None:

@@ -1,16 +1,29 @@
 """The log of a stream in the database: the events in commit order."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from spark_rowtime.bounds.clock import Event, Sent
+from spark_rowtime.bounds.clock import KINDS, Event, Sent
 from spark_rowtime.bounds.origin import STREAM, BoundOrigin
+from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, TIME, TIME_OR_NONE, Cells
 from spark_rowtime.store.commits import Staged
+from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.store.position import Head
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.strange_rows import require, strange_row
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.views import BOUNDS_COLUMNS
 from spark_rowtime.store.widths import width_class
+from spark_rowtime.types.short_repr import short_repr
 
+_CELLS = Cells(
+    LoggedEvent._fields,
+    **dict.fromkeys(("floor", "stream_floor", "stream_largest"), TIME_OR_NONE),
+    time=TIME,
+    stream_rows=COUNT,
+    rows=COUNT_OR_NONE,
+)
+_RAISED_CELLS = Cells(["seq", "producer", "kind", "time"], time=TIME)
 _INSERT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 AT = "SELECT seq, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND seq = %s"
 MADE = "SELECT seq, time FROM rowtime.events WHERE stream = %s AND seq = ANY (%s::bigint[])"
@@ -49,9 +62,23 @@ def origin(rows: list[tuple[Any, ...]], horizon: int) -> BoundOrigin | None:
     return BoundOrigin(STREAM) if seq == horizon > 1 else BoundOrigin(STREAM, producer, kind)
 
 
+def raised_at(rows: list[tuple[Any, ...]]) -> int:
+    """Returns the uptime of the event in the answer to ``raised``."""
+    require(_RAISED_CELLS, rows[0], "events")
+    time: int = rows[0][3]
+    return time
+
+
 def columns(rows: list[tuple[Any, ...]]) -> list[list[object]]:
     """Returns the rows of COLUMNS as the values of BOUNDS_COLUMNS."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
+
+
+def require_event(row: Sequence[Any]) -> None:
+    """Raises StoreCorruptError if the first nine columns of an event are none that a store writes."""
+    require(_CELLS, row, "events")
+    if row[1] not in KINDS:
+        raise strange_row("events", row[0], f"kind is {short_repr(row[1])}")
 
 
 def _train_columns(train: Staged | None) -> tuple[object, ...]:

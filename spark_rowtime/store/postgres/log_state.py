@@ -5,7 +5,9 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
+from spark_rowtime.store.cells import COUNT, SHIFT, TIME, TIME_OR_NONE, Cells
 from spark_rowtime.store.position import Head
+from spark_rowtime.store.postgres.strange_rows import require
 from spark_rowtime.store.steady_clock import Reading
 
 
@@ -77,11 +79,30 @@ UPDATE = (
 )
 POSITION = f"SELECT seq, floor, largest, rows FROM rowtime.heads WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
 
+_CELLS = Cells(
+    COLUMNS,
+    **dict.fromkeys(("seq", "rows", "rejections", "horizon", "horizon_rows"), COUNT),
+    **dict.fromkeys(("floor", "largest", "horizon_floor", "horizon_largest"), TIME_OR_NONE),
+    ahead=SHIFT,
+    stamp=TIME,
+)
+_POSITION_CELLS = Cells(Head._fields, seq=COUNT, floor=TIME_OR_NONE, largest=TIME_OR_NONE, rows=COUNT)
+
 
 def loaded(row: Sequence[Any]) -> tuple[LogState, Reading]:
-    """Returns the head, and the reading of the database's clock, that SELECT or LOCK gave."""
+    """Returns the head, and the reading of the database's clock, that SELECT or LOCK gave.
+
+    Raises StoreCorruptError if the row is none that a store writes.
+    """
+    require(_CELLS, row, "heads")
     *columns, boot, micros = row
     return LogState(*columns), Reading(boot, micros)
+
+
+def position(row: Sequence[Any]) -> Head:
+    """Returns the end of the log in a row of POSITION, or in one of an event."""
+    require(_POSITION_CELLS, row, "heads or events")
+    return Head(*row)
 
 
 def values(head: LogState) -> tuple[Any, ...]:

@@ -80,7 +80,8 @@ class PostgresPage(Page):
 
     def strongest_floor_but(self, name: str) -> int | None:
         found = self.transaction.ask(records.strongest_but(self.transaction.stream, name))
-        return found[0][2] if found else None
+        strongest = records.member(found)
+        return None if strongest is None else strongest[1].floor
 
     def has_idle_but(self, name: str) -> bool:
         return bool(self.transaction.ask(records.idle_but(self.transaction.stream, name)))

@@ -8,11 +8,13 @@ import pyarrow as pa
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.errors import StoreCorruptError
 from spark_rowtime.store import rejection_rules as rules
+from spark_rowtime.store.cells import COUNT, TIME, TIME_OR_NONE, Cells
 from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.postgres.ahead import SENT_AHEAD
 from spark_rowtime.store.postgres.connection import Statement
+from spark_rowtime.store.postgres.strange_rows import require
 from spark_rowtime.store.postgres.stream_locks import unread
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.rejection_rules import Old
@@ -20,6 +22,7 @@ from spark_rowtime.store.rejection_rules import Old
 _INSERT = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 13)})"  # noqa: S608  (constants)
 _COPY = f"INSERT INTO rowtime.rejected VALUES ({', '.join(['%s'] * 12)}, {SENT_AHEAD})"  # noqa: S608
 _COLUMNS = "id, producer, time, reason, bound, owner, origin_producer, event, rows"
+_CELLS = Cells(_COLUMNS.split(", "), id=COUNT, time=TIME, bound=TIME_OR_NONE)
 _PORTION = (
     f"SELECT {_COLUMNS}, number, at_commit FROM rowtime.rejected WHERE stream = %s AND id > %s AND id <= %s "  # noqa: S608
     "ORDER BY id LIMIT %s"
@@ -101,6 +104,7 @@ def portion(stream: int, after: int, upto: int) -> Statement:
 
 def opened(row: tuple[Any, ...], schema: pa.Schema, path: str) -> Rejection:
     """Returns the rejection of a row of ``portion`` or ``of_receipt``. Raises StoreCorruptError if it is damaged."""
+    require(_CELLS, row, "rejected")
     number, producer, time, reason, bound, *whose, content = row[:9]
     origin = None if whose[0] is None else BoundOrigin(*whose)
     try:

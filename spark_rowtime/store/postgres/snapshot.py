@@ -90,7 +90,7 @@ class Reader:
         opened = {name: cuts.opened(rows) for name, rows in zip(brief.records, found, strict=False) if rows}
         return replace(
             brief,
-            moved=max(brief.uptime - moved[0][-1], 0) if known else None,
+            moved=max(brief.uptime - log.raised_at(moved), 0) if known else None,
             keys=parts,
             cuts=opened,
             open_transactions=tuple(map(_open_transaction, still_open)),

@@ -378,8 +378,9 @@ class PostgresStore(LedgerStore):
         if row is None:
             raise gone(self.path)
         *end, replays = row
-        self._seen = max(self._seen, end[0])
-        return Replayed(*end) if replays else Head(*end)
+        head = log_state.position(end)
+        self._seen = max(self._seen, head.seq)
+        return Replayed(*head) if replays else head
 
     @property
     def _head(self) -> Statement:
@@ -407,7 +408,7 @@ class PostgresStore(LedgerStore):
         rows, ends = self._connection.rows((log.AT, (self.number, seq)), self._head)
         head, _ = self._loaded(ends)
         if rows and seq >= head.horizon:
-            return Head(*rows[0])
+            return log_state.position(rows[0])
         if seq > head.seq:
             require_replayed(self.head(), seq, self.path)
             raise DataLostError(

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from spark_rowtime.store.cells import COUNT, TIME, Cells
 from spark_rowtime.store.commits import Slice, Staged
 from spark_rowtime.store.position import Position
 from spark_rowtime.store.postgres import named_objects
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.inline import Inline
 from spark_rowtime.store.postgres.objects import InObject
+from spark_rowtime.store.postgres.strange_rows import require
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.widths import NEVER_MICROS, REACHES
 
@@ -17,6 +19,7 @@ PART_BYTES = 16 << 20
 """A longer train is stored in several rows. PostgreSQL takes a billion bytes in one value."""
 _INSERT = "INSERT INTO rowtime.trains VALUES (%s, %s, %s, %s)"
 _COLUMNS = "seq, producer, rows, least, largest, length, checksum"
+_CELLS = Cells(_COLUMNS.split(", "), rows=COUNT, least=TIME, largest=TIME, length=COUNT, checksum=COUNT)
 _NEW = (
     f"SELECT {_COLUMNS} FROM rowtime.events WHERE stream = %s AND seq > %s AND seq <= %s AND width IS NOT NULL "  # noqa: S608
     "AND least < %s ORDER BY seq"
@@ -61,7 +64,8 @@ def slices_between(stream: int, after: Position, upto: Position) -> list[Stateme
 
 
 def as_slice(row: tuple[Any, ...]) -> Slice:
-    """Returns the train of a row of ``slices_between``."""
+    """Returns the train of a row of ``slices_between``. Raises StoreCorruptError if it is none that a store writes."""
+    require(_CELLS, row, "events")
     seq, producer, rows, least, largest, length, checksum = row
     return Slice(seq, producer, rows, least, largest, length, Inline(length, checksum))
 
