@@ -36,8 +36,9 @@ def seeks(tmp_path: Path) -> None:
             pytest.skip("the file system does not tell where a file has no data")
 
 
-@pytest.mark.usefixtures("seeks")
-def test_a_train_without_data(tmp_path: Path) -> None:
+@pytest.fixture
+def lying(tmp_path: Path) -> Path:
+    """A stream with a train of LONG bytes, of which the segment has nearly none."""
     path = tmp_path / "s"
     rt.createStream(str(path), "rowtime TIMESTAMP NOT NULL")
     with rt.openSink(str(path), linger="1 hour") as sink:
@@ -45,11 +46,31 @@ def test_a_train_without_data(tmp_path: Path) -> None:
     [segment] = (path / "segments").iterdir()
     lie(str(path), bytes, offset=0, length=LONG)
     os.truncate(segment, LONG)
+    return path
+
+
+@pytest.mark.usefixtures("seeks")
+def test_a_train_without_data(lying: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", READS, path], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", READS, lying], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
     )
-    assert str(segment) in done.stdout
+    assert f"{lying}/segments/" in done.stdout
     assert "holes" in done.stdout
+
+
+@pytest.mark.usefixtures("seeks")
+def test_a_copy_writes_no_holes_out(lying: Path, tmp_path: Path) -> None:
+    with pytest.raises(rt.StoreCorruptError, match="holes"):
+        rt.copyStream(str(lying), str(tmp_path / "copy"))
+
+
+@pytest.mark.usefixtures("seeks")
+def test_the_state_of_a_drain_without_data(tmp_path: Path) -> None:
+    (tmp_path / "lake/_rowtime").mkdir(parents=True)
+    with (tmp_path / "lake/_rowtime/state.json").open("wb") as file:
+        file.truncate(LONG)
+    with pytest.raises(rt.StoreCorruptError, match="holes"):
+        rt.readTableBound(f"parquet:{tmp_path}/lake")
 
 
 @pytest.mark.usefixtures("seeks")

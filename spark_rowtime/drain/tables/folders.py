@@ -16,6 +16,7 @@ from spark_rowtime.drain.tables.pattern import split_pattern
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.disk import file_inside, folder_inside, lock_inside, new_file_inside
 from spark_rowtime.store.forks import Descriptor, no_fork
+from spark_rowtime.store.local.sparse import is_there
 from spark_rowtime.types.json_values import load
 
 FOLDER = "_rowtime"
@@ -37,7 +38,9 @@ def read_state(root: Path) -> dict[str, str]:
     with loading(f"parquet:{root}", file):
         try:
             with folder_inside(root, FOLDER) as work, os.fdopen(file_inside(file, work, os.O_RDONLY)) as opened:
-                state = load(opened.read())
+                if not is_there(opened.fileno(), 0, size := os.fstat(opened.fileno()).st_size):
+                    raise ValueError("it is nearly all holes")
+                state = load(opened.read(size))
         except FileNotFoundError:
             return {}
         if not isinstance(state, dict) or not all(isinstance(value, str) for value in state.values()):

@@ -22,6 +22,7 @@ from spark_rowtime.store.local.directory import building, require_stream
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, absolute, folder, is_segment, open_file
 from spark_rowtime.store.local.redo import settle
 from spark_rowtime.store.local.seal import Damaged
+from spark_rowtime.store.local.sparse import is_there
 from spark_rowtime.store.local.storage_errors import storage_errors
 from spark_rowtime.store.snapshot import WRITER
 from spark_rowtime.store.steady_clock import machine_reading
@@ -116,6 +117,8 @@ class _Copy:
             except FileNotFoundError:
                 return False
             with os.fdopen(fd, "rb", buffering=0) as source, copy.open("ab") as target:
+                if not is_there(fd, have, end):
+                    raise self._damaged(name, f"its {end} bytes are nearly all holes")
                 for chunk in _chunks(source.fileno(), have, end):
                     have += target.write(chunk)
                     self._advanced(len(chunk))
