@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from spark_rowtime.bounds.bound import RowtimeBound, weaker
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.base import Store, TrainReader
+from spark_rowtime.store.cells import TIME_OR_NONE
 from spark_rowtime.store.commits import Slice
 from spark_rowtime.store.difference import rows_between
 from spark_rowtime.store.position import Head, Position
@@ -284,7 +285,8 @@ def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
         fields = None
     if isinstance(fields, dict) and fields.keys() >= {"stream", "order", "seq", "cut", "floor"}:
         numbers = [fields.get(name) for name in (*Position._fields, "since")]
-        if fields["seq"] is not None and all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers):
+        whole = all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers)
+        if fields["seq"] is not None and whole and TIME_OR_NONE.has(fields.get("made")):
             return fields
     raise InvalidOptionError(
         f"start={short_repr(value)} is not a position of a reader. Give a value that a reader returned.", option="start"

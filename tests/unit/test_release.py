@@ -493,7 +493,7 @@ def test_start_bound():
 
 
 def test_position_goes_through_json():
-    for position in (Position(3, None, None), Position(7, us("10:00"), us("9:00"))):
+    for position in (Position(3, None, None), Position(7, us("10:00"), us("9:00"), us("9:30"))):
         fields = dump_position(position, "stream", "rowtime")
         assert load_position(fields, "stream", "rowtime") == position
         assert load_position(json.dumps(fields), "stream", "rowtime") == position
@@ -507,7 +507,10 @@ def test_a_position_of_another_stream_or_order_is_an_error():
         load_position(fields, "stream", "rowtime")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "{}", "offset 7", '{"stream": "s", "order": "arrival"}'])
+NEVER = json.dumps(dump_position(Position(3, None, None, 1 << 62), "s", "arrival"))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "offset 7", '{"stream": "s", "order": "arrival"}', NEVER])
 def test_what_is_no_position_is_an_error(text):
     with pytest.raises(InvalidOptionError, match="not a position"):
         load_position(text, "s", "arrival")

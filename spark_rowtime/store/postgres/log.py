@@ -24,6 +24,7 @@ _CELLS = Cells(
     rows=COUNT_OR_NONE,
 )
 _RAISED_CELLS = Cells(["seq", "producer", "kind", "time"], time=TIME)
+_MADE_CELLS = Cells(["seq", "time"], time=TIME)
 _INSERT = f"INSERT INTO rowtime.events VALUES ({', '.join(['%s'] * 15)})"  # noqa: S608  (constants)
 AT = "SELECT seq, stream_floor, stream_largest, stream_rows FROM rowtime.events WHERE stream = %s AND seq = %s"
 MADE = "SELECT seq, time FROM rowtime.events WHERE stream = %s AND seq = ANY (%s::bigint[])"
@@ -72,6 +73,13 @@ def raised_at(rows: list[tuple[Any, ...]]) -> int:
 def columns(rows: list[tuple[Any, ...]]) -> list[list[object]]:
     """Returns the rows of COLUMNS as the values of BOUNDS_COLUMNS."""
     return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in BOUNDS_COLUMNS]
+
+
+def made_at(rows: list[tuple[Any, ...]]) -> dict[int, int]:
+    """Returns the answer to MADE by event."""
+    for row in rows:
+        require(_MADE_CELLS, row, "events")
+    return dict(rows)
 
 
 def require_event(row: Sequence[Any]) -> None:

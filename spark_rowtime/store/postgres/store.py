@@ -420,7 +420,7 @@ class PostgresStore(LedgerStore):
         raise lost_error(f"the log at seq {seq}", head.beginning, self.path)
 
     def made(self, *seqs: int) -> dict[int, int]:
-        return dict(self._rows(log.MADE, (self.number, list(seqs))))
+        return log.made_at(self._rows(log.MADE, (self.number, list(seqs))))
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
         queries = trains.slices_between(self.number, after, upto)
