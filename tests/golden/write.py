@@ -100,7 +100,7 @@ def look(path: str, position: str) -> dict[str, Any]:
     info = rt.describeStream(path)
     with closing(open_store(path)) as store:
         views = {"bounds": store.bounds(), "rejected": store.rejected().drop_columns(ADDED_LATER)}
-        readers = [[reader.name, *reader.position] for reader in store.snapshot().readers]
+        readers = [[reader.name, *reader.position[:3]] for reader in store.snapshot().readers]
     return {
         "schema": str(info.schema),
         "bound": str(info.bound),

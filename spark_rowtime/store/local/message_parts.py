@@ -14,8 +14,7 @@ class Messages:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema, self._file = schema, _Parts()
-        self._writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), schema)
-        self._writer.write_batch(pa.RecordBatch.from_pylist([], schema))  # with the first one it writes the schema
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def of(self, rows: pa.RecordBatch) -> list[Part]:
         """Returns a message in parts. Those of a large one are the memory of the columns, not a copy of it.
@@ -24,9 +23,16 @@ class Messages:
         """
         if rows.num_rows < LARGE_ROWS:
             return [rows.serialize()]
+        writer, self._writer = self._writer or self._begun(), None  # an interrupt may leave it within a message
         self._file.found.clear()
-        self._writer.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=self._schema))
+        writer.write_batch(pa.RecordBatch.from_arrays(rows.columns, schema=self._schema))
+        self._writer = writer
         return self._file.found.copy()
+
+    def _begun(self) -> pa.ipc.RecordBatchStreamWriter:
+        writer = pa.ipc.new_stream(pa.PythonFile(self._file, "w"), self._schema)
+        writer.write_batch(pa.RecordBatch.from_pylist([], self._schema))  # with the first one it writes the schema
+        return writer
 
 
 class _Parts:
