@@ -125,7 +125,7 @@ class Desk:
         position = how.earliest(self._store) if position is None else position
         to = how.step(self._store, position)
         pieces = how.slices(self._store, position, to)
-        return to, [how.rows(self._store, piece, position, to).to_pylist() for piece in pieces]
+        return to._replace(made=None), [how.rows(self._store, piece, position, to).to_pylist() for piece in pieces]
 
 
 class ForkedDesk:
