@@ -47,8 +47,11 @@ class RegistryRecords(ABC):
     """The form in which the registry is asked for schemas, if not as texts. Its client keeps them whatever the form."""
 
     @abstractmethod
-    def _reader(self) -> Callable[[bytes, Any], Any]:
-        """What reads the bytes of a message; whatever it raises besides errors of the registry is about these bytes."""
+    def _reader(self) -> Callable[[int, bytes, Any], Any]:
+        """What reads a message, given the id of its schema, its bytes and where it is from.
+
+        Whatever it raises besides errors of the registry is about these bytes.
+        """
 
     def __call__(self, message: Any) -> Any:
         schema = schema_id(message.value())
@@ -59,7 +62,7 @@ class RegistryRecords(ABC):
             self._require_schema(schema, f"{message.topic()}-value")
         where = self._serialization.SerializationContext(message.topic(), self._serialization.MessageField.VALUE)
         try:
-            return self._read(message.value(), where)
+            return self._read(schema, message.value(), where)
         except Exception as error:  # noqa: BLE001
             self._registry.require_answer(error)
             raise self._malformed(str(error)) from None
@@ -104,14 +107,13 @@ class AvroRecords(RegistryRecords):
 
     format = "Avro"
 
-    def _reader(self) -> Callable[[bytes, Any], Any]:
+    def _reader(self) -> Callable[[int, bytes, Any], Any]:
         self._deserializer = library("confluent_kafka.schema_registry.avro").AvroDeserializer(self._client)
         self._bounded: set[int] = set()
         """The schemas that may be read."""
         return self._decoded
 
-    def _decoded(self, value: bytes, where: Any) -> Any:
-        schema = int(HEADER.unpack_from(value)[1])
+    def _decoded(self, schema: int, value: bytes, where: Any) -> Any:
         if schema not in self._bounded:
             found = self._client.get_schema(schema, f"{where.topic}-value")
             parsed = self._deserializer._get_parsed_schema(found)  # noqa: SLF001  (what it will read by)

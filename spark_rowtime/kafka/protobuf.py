@@ -39,7 +39,7 @@ class ProtobufRecords(RegistryRecords):
     format = "Protobuf"
     schema_form = (_FORMAT,)
 
-    def _reader(self) -> Callable[[bytes, Any], Any]:
+    def _reader(self) -> Callable[[int, bytes, Any], Any]:
         self._pools = library("google.protobuf.descriptor_pool")
         self._classes = library("google.protobuf.message_factory")
         self._descriptors = library("google.protobuf.descriptor_pb2")
@@ -47,8 +47,7 @@ class ProtobufRecords(RegistryRecords):
         """The class of the message with a path of indexes in a schema."""
         return self._decoded
 
-    def _decoded(self, value: bytes, where: Any) -> dict[str, Any]:
-        schema = int(HEADER.unpack_from(value)[1])
+    def _decoded(self, schema: int, value: bytes, where: Any) -> dict[str, Any]:
         path, start = _path(value, HEADER.size)
         if (schema, path) not in self._known:
             self._known[schema, path] = self._class(schema, path, f"{where.topic}-value")

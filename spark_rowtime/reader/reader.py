@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 import pyarrow as pa
 
-from spark_rowtime.bounds.bound import RowtimeBound, as_bound
+from spark_rowtime.bounds.bound import RowtimeBound, as_bound, is_end
 from spark_rowtime.bounds.train import Timed, Train, one_batch
 from spark_rowtime.errors import DataLostError, InvalidOptionError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
@@ -28,7 +28,7 @@ from spark_rowtime.store.registration import Registration
 from spark_rowtime.types.arguments import known_keywords, to_flag, to_name
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import END, SECOND_MICROS, to_required_interval
+from spark_rowtime.types.timestamps import SECOND_MICROS, to_required_interval
 
 
 class _Unfinished(NamedTuple):
@@ -243,7 +243,7 @@ class RowReader:
 
     def _follows(self) -> bool:
         """Whether more may come: not after all rows of a stream whose producers are complete."""
-        return self._follow and (self._at.floor is None or self._at.floor < END)
+        return self._follow and not is_end(self._at.floor)
 
     def __iter__(self) -> Iterator[Train]:
         """Yields the trains up to the end of the log; with ``follow=True``, until the stream is complete."""

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_rowtime.bounds.bound import RowtimeBound, weaker
+from spark_rowtime.bounds.bound import RowtimeBound, is_end, weaker
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.base import Store, TrainReader
 from spark_rowtime.store.cells import TIME_OR_NONE
@@ -28,7 +28,7 @@ from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.json_values import load
 from spark_rowtime.types.schema import rowtime_micros
 from spark_rowtime.types.short_repr import short_repr
-from spark_rowtime.types.timestamps import END, SECOND_MICROS, show_micros, to_interval
+from spark_rowtime.types.timestamps import SECOND_MICROS, show_micros, to_interval
 
 ORDERS = ("arrival", "rowtime")
 
@@ -127,7 +127,7 @@ class Release:
 
         At the end of time no row is held, and a limit may then give a position without a cut before the end.
         """
-        complete = head.floor is not None and head.floor >= END
+        complete = is_end(head.floor)
         if self.hold is not None and at.cut is None and not complete:
             raise InvalidOptionError(
                 f"hold ({timedelta(microseconds=self.hold)}) was added, but this position in order={self.order} was "
@@ -170,7 +170,7 @@ class Release:
         cuts = []
         if self.order == "rowtime":
             cuts.append(0 if head.floor is None else head.floor + 1)
-        if self.hold is not None and not (head.floor is not None and head.floor >= END):
+        if self.hold is not None and not is_end(head.floor):
             cuts.append(max(head.largest or 0, head.floor or 0) - self.hold + 1)
         return min(cuts) if cuts else None
 

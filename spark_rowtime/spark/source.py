@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from spark_rowtime.adapter.process import AdapterProcess
+from spark_rowtime.bounds.bound import is_end
 from spark_rowtime.bounds.topic_cut import offsets_of
 from spark_rowtime.errors import InvalidOptionError, ShimMissingError
 from spark_rowtime.kafka.cuts import CutFloors
@@ -37,7 +38,7 @@ from spark_rowtime.store.registration import Registration
 from spark_rowtime.store.retention import is_temporary, require_same, require_there
 from spark_rowtime.store.snapshot import READS_STREAM, READS_TOPIC, Summary
 from spark_rowtime.stream_info import waits_for
-from spark_rowtime.types.timestamps import END, show_micros
+from spark_rowtime.types.timestamps import show_micros
 
 _STOP_SECONDS = 0.5
 """How long a question may wait for the end of an adapter: a query that is stopped waits for the answer."""
@@ -357,5 +358,5 @@ class RowtimeStreamReader(AskedReader):
         """See ``waits_for``. Reads all producers only if the stream waits for none, or for one that is expected."""
         if now.holder is not None and not now.expected:
             return now.holder
-        complete = now.floor is not None and now.floor >= END
+        complete = is_end(now.floor)
         return waits_for(self._path, now.holder, self._store.snapshot().producers.values(), complete=complete)

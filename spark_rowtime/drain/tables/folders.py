@@ -51,7 +51,7 @@ def read_state(root: Path) -> dict[str, str]:
 
 def write_state(root: Path, text: str) -> None:
     """Replaces the state: after a crash it has the old text or the new one."""
-    with folder_inside(root, FOLDER, makes=True) as work:
+    with folder_inside(root, FOLDER) as work:
         with os.fdopen(new_file_inside(root / FOLDER / _NEW, work), "w") as new:
             new.write(text)
             new.flush()

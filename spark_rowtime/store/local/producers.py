@@ -82,16 +82,7 @@ def _opened(row: tuple[Any, ...]) -> ProducerRecord:
     intact((*row[:10], crc(row[10]), *row[11:]), "producers")
     name, status, floor, lease, seen, sent, *rest = row[:-1]
     by_hand = lease is not None and lease < 0
-    return ProducerRecord(
-        name, _status(name, status), floor, -1 - lease if by_hand else lease, seen, sent, by_hand, *rest
-    )
-
-
-def _status(name: str, status: str) -> Status:
-    try:
-        return Status(status)
-    except ValueError:
-        raise Damaged(f"the status of producer {short_repr(name)} is {short_repr(status)}") from None
+    return ProducerRecord(name, Status(status), floor, -1 - lease if by_hand else lease, seen, sent, by_hand, *rest)
 
 
 def with_checkpoint(catalog: Catalog, record: ProducerRecord) -> ProducerRecord:
@@ -228,6 +219,4 @@ def overdue(catalog: Catalog, now: int, idle_timeout: int | None) -> list[Produc
 def _ticking(catalog: Catalog, index: str, *values: object) -> list[tuple[str, ProducerClock]]:
     """Returns the producers that an index has, ``index``: its name and what follows it in the statement."""
     rows = catalog.execute(f"SELECT {_TICKING}, ticking FROM producers INDEXED BY {index}", values)  # noqa: S608
-    return [
-        (row[0], ProducerClock(_status(row[0], row[1]), row[2])) for row in (intact(row, "producers") for row in rows)
-    ]
+    return [(row[0], ProducerClock(Status(row[1]), row[2])) for row in (intact(row, "producers") for row in rows)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, SHIFT, TIME, TIME_OR_NONE, Cells
+from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, SHIFT, STATUS, TIME, TIME_OR_NONE, Cells
 from spark_rowtime.store.history import LoggedEvent
 from spark_rowtime.types.short_repr import short_repr
 
@@ -26,12 +26,14 @@ _CELLS = {
         stream_rows=COUNT,
         rows=COUNT_OR_NONE,
     ),
-    "producers": Cells(["name", "status", "floor", "lease", "seen", "sent"], floor=TIME_OR_NONE, seen=TIME, sent=TIME),
+    "producers": Cells(
+        ["name", "status", "floor", "lease", "seen", "sent"], status=STATUS, floor=TIME_OR_NONE, seen=TIME, sent=TIME
+    ),
     "rejected": Cells(["producer", "number", "time", "reason", "bound"], time=TIME, bound=TIME_OR_NONE),
     "topic_cuts": Cells(["seq", "producer", "hold"], seq=COUNT, hold=TIME_OR_NONE),
     "uptime": Cells(["boot", "ahead", "counted"], ahead=SHIFT, counted=TIME),
 }
-"""The first columns of these tables, and which numbers they may have."""
+"""The first columns of these tables, and which values they may have."""
 
 
 class Damaged(sqlite3.DatabaseError):
@@ -59,8 +61,8 @@ def crc(blob: Any) -> Any:
 def intact(row: tuple[Any, ...], table: str) -> tuple[Any, ...]:
     """Returns ``row`` without its last column, the seal.
 
-    Raises Damaged if the seal does not match, if an event has values of other types than events have, or if a number is
-    one that no store writes. The error names ``table`` and the first column.
+    Raises Damaged if the seal does not match, if an event has values of other types than events have, or if a number or
+    a status is one that no store writes. The error names ``table`` and the first column.
     """
     values = row[:-1]
     if seal(values) != row[-1]:

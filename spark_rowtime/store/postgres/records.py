@@ -6,15 +6,14 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.clock import ProducerClock, Status
-from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, TIME, TIME_OR_NONE, Cells
+from spark_rowtime.store.cells import COUNT, COUNT_OR_NONE, STATUS, TIME, TIME_OR_NONE, Cells
 from spark_rowtime.store.postgres.connection import Statement
 from spark_rowtime.store.postgres.eras import OF_MEMBERS
 from spark_rowtime.store.postgres.log_state import NEWEST
-from spark_rowtime.store.postgres.strange_rows import require, strange_row
+from spark_rowtime.store.postgres.strange_rows import require
 from spark_rowtime.store.postgres.transaction import Transaction
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.settings import StreamSettings
-from spark_rowtime.types.short_repr import short_repr
 
 PRODUCER_COLUMNS = (
     "name, status, floor, lease, seen, sent, let_go, epoch, accepted, rejected, number, checkpoint, declaration, "
@@ -26,9 +25,10 @@ _CELLS = Cells(
     **dict.fromkeys(("floor", "receipt_floor"), TIME_OR_NONE),
     **dict.fromkeys(("seen", "sent"), TIME),
     **dict.fromkeys(("epoch", "accepted", "rejected", "number", "receipt_seq"), COUNT),
+    status=STATUS,
     lease=COUNT_OR_NONE,
 )
-_MEMBER_CELLS = Cells(_NAMES, floor=TIME_OR_NONE)
+_MEMBER_CELLS = Cells(_NAMES, status=STATUS, floor=TIME_OR_NONE)
 ALL = f"SELECT {PRODUCER_COLUMNS} FROM rowtime.producers WHERE stream = %s ORDER BY name"  # noqa: S608  (constants)
 ONE = f"SELECT {PRODUCER_COLUMNS}, era FROM rowtime.producers WHERE stream = %s AND name = %s {NEWEST}"  # noqa: S608
 _SOME = (
@@ -79,14 +79,7 @@ def opened(row: tuple[Any, ...]) -> ProducerRecord:
     """Returns the producer of a row of ALL or ONE. Raises StoreCorruptError if it is none that a store writes."""
     require(_CELLS, row, "producers")
     name, status, *rest = row[: len(_NAMES)]
-    return ProducerRecord(name, _status(name, status), *rest)
-
-
-def _status(name: str, status: str) -> Status:
-    try:
-        return Status(status)
-    except ValueError:
-        raise strange_row("producers", name, f"status is {short_repr(status)}") from None
+    return ProducerRecord(name, Status(status), *rest)
 
 
 def values(record: ProducerRecord) -> tuple[Any, ...]:
@@ -141,7 +134,7 @@ def member(rows: list[tuple[Any, ...]]) -> tuple[str, ProducerClock] | None:
         return None
     name, status, floor = rows[0][:3]
     require(_MEMBER_CELLS, rows[0], "producers")
-    return name, ProducerClock(_status(name, status), floor)
+    return name, ProducerClock(Status(status), floor)
 
 
 def overdue(stream: int, now: int, idle_timeout: int | None) -> Statement:
