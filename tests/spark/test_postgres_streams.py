@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from spark_rowtime.store.position import Position
 from tests.postgresserver import PostgresServer
 from tests.spark.query_output import finish, rows_of, table
 from tests.sparksession import wait_for
+from tests.store.test_postgres_silent_server import STOPPED_SECONDS, still
 from tests.streams import Pipe, at, bound, opened, send
 
 
@@ -132,3 +134,22 @@ def test_trains_that_are_longer_than_a_text_of_json_may_be(database_pipe: Pipe) 
     sizes = pipe.read("s").selectExpr("x", "length(b) AS size")
     finish(sizes.writeStream.foreachBatch(lambda rows, _: seen.extend(map(tuple, rows.collect()))).start())
     assert sorted(seen) == [(0, 16_000_000), *((number, 2_000_000) for number in range(1, 8))]
+
+
+@pytest.mark.night
+def test_a_query_of_a_server_that_stands_still_stops_and_goes_on_later(
+    database_pipe: Pipe, postgres: PostgresServer
+) -> None:
+    """Spark waits for the answer to a question of the source; the source gives it up."""
+    pipe = database_pipe
+    source = opened(pipe.create("s", "x INT"), "feed", rowsImplyBounds=False)
+    send(source, ("9:10", 1), promise="10:00")
+    read = pipe.spark.readStream.format("rowtime").load(pipe.path("s") + "?application_name=silent_query")
+    query = pipe.run(hourly(read))
+    assert pipe.step() == [("10:00", 1)]
+    with still(postgres, "silent_query"), ThreadPoolExecutor(1) as thread:
+        thread.submit(query.stop).result(3 * STOPPED_SECONDS)
+    send(source, ("10:10", 1), promise="11:00")
+    pipe.run(hourly(pipe.read("s")))
+    assert pipe.step() == [("11:00", 1)]
+    source.close()

@@ -1,6 +1,7 @@
 """Connection: the connection to a database, which is made again if it is lost. One thread at a time uses it."""
 
 import logging
+import math
 import os
 import secrets
 import threading
@@ -28,6 +29,8 @@ SERVER_GONE_SECONDS = 15
 """How long the machine of the server may be silent. With WAIT_SECONDS for another attempt it is less than a lease."""
 ANSWER_SECONDS = 5
 """How long a call waits at least for the server to answer, if its caller waits for less."""
+SILENT_SECONDS = 60
+"""How long the server may be silent within a call. It waits WAIT_SECONDS for a lock, and a portion takes seconds."""
 CLIENT: dict[str, Any] = {
     "connect_timeout": WAIT_SECONDS,
     "application_name": "rowtime",
@@ -76,15 +79,17 @@ class _Quiet(psycopg.Connection[Any]):
     The client library closes the connection then, in the process that made it.
     """
 
-    given_up_at: float | None = None
+    given_up_at = math.inf
     """When a call is given up that the server does not answer, by the monotonic clock."""
+    silent_seconds: float = SILENT_SECONDS
+    """How long the server may be silent within a call, also before that time."""
 
     def __del__(self, *_: Any) -> None:
         pass
 
     def wait(self, gen: PQGen[Any], *how: Any, **more: Any) -> Any:
         """See psycopg. It raises OperationalError if the call is given up."""
-        return super().wait(gen if self.given_up_at is None else _answered(gen, self.given_up_at), *how, **more)
+        return super().wait(_answered(gen, self.given_up_at, self.silent_seconds), *how, **more)
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -96,14 +101,14 @@ def _is_news(record: logging.LogRecord) -> bool:
 logging.getLogger("psycopg").addFilter(_is_news)
 
 
-def _answered(gen: PQGen[Any], given_up_at: float) -> PQGen[Any]:
+def _answered(gen: PQGen[Any], given_up_at: float, silent_seconds: float) -> PQGen[Any]:
     """Does what ``gen`` does. The time counts from the last answer, since a large one takes longer."""
     try:
         state, heard = next(gen), time.monotonic()
         while True:
             ready, now = (yield state), time.monotonic()
             heard = now if ready else heard
-            if now > max(given_up_at, heard + ANSWER_SECONDS):
+            if now > min(max(given_up_at, heard + ANSWER_SECONDS), heard + silent_seconds):
                 raise psycopg.OperationalError("the server has not answered in time")
             state = gen.send(ready)
     except StopIteration as done:
@@ -114,13 +119,17 @@ class Connection:
     """``call`` runs a function on the connection, in the process that opened it, in one thread at a time.
 
     If the connection is lost, the function runs once more on a new one. So it must be one that may run twice.
+
+    Law (*a silent server keeps nobody for ever*; tests/store/test_postgres_silent_server.py): a server can stand still
+    with its connections open. A call raises StoreUnavailableError then. ``patient``: what it does is not divided into
+    portions, and may take any time.
     """
 
-    def __init__(self, address: Address) -> None:
-        self._address, self._process, self._closed = address, os.getpid(), False
+    def __init__(self, address: Address, *, patient: bool = False) -> None:
+        self._address, self._process, self._closed, self._patient = address, os.getpid(), False, patient
         self._lock, self._busy = threading.RLock(), False
         self._connection: _Quiet | None = None
-        self._given_up_at: float | None = None
+        self._given_up_at = math.inf
         self._cursor: psycopg.Cursor[Any] | None = None
         """It is used again for each ``look``."""
         close_in_children(self)
@@ -176,7 +185,7 @@ class Connection:
         try:
             yield
         finally:
-            self._given_up_at = None
+            self._given_up_at = math.inf
 
     @contextmanager
     def lent(self) -> Iterator[psycopg.Connection[Any]]:
@@ -191,9 +200,9 @@ class Connection:
                 self._drop()
                 raise
 
-    def another(self) -> "Connection":
+    def another(self, *, patient: bool = False) -> "Connection":
         """Returns another connection to the same database."""
-        return Connection(self._address)
+        return Connection(self._address, patient=patient)
 
     @property
     def open_here(self) -> bool:
@@ -233,15 +242,16 @@ class Connection:
             with no_fork():
                 self._connection = self._new()
         self._connection.given_up_at = self._given_up_at
+        self._connection.silent_seconds = math.inf if self._patient else SILENT_SECONDS
         return self._connection
 
     def _new(self) -> _Quiet:
         given = psycopg.conninfo.conninfo_to_dict(self._address.conninfo)
-        left = {} if self._given_up_at is None else {"connect_timeout": ANSWER_SECONDS}
+        left = {} if self._given_up_at == math.inf else {"connect_timeout": ANSWER_SECONDS}
         string = psycopg.conninfo.make_conninfo("", **{**CLIENT, **_scram(), **given, **left})
         connection = _Quiet.connect(string, autocommit=True)
         # A pooler without a free session accepts the login, and keeps the first statement waiting.
-        connection.given_up_at = self._given_up_at or time.monotonic() + WAIT_SECONDS
+        connection.given_up_at = min(self._given_up_at, time.monotonic() + WAIT_SECONDS)
         connection._prepared._prepared_idx = secrets.randbits(63)  # noqa: SLF001  (see ``message._prepared``)
         try:
             connection.execute(SETTINGS)

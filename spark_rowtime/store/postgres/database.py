@@ -335,8 +335,8 @@ def under_lock(
 
 
 def once(where: Address, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
-    """Runs ``function`` on a connection of its own."""
-    connection = Connection(where)
+    """Runs ``function`` on a connection of its own, for as long as it takes."""
+    connection = Connection(where, patient=True)
     try:
         return connection.call(function, repeats=repeats)
     finally:
