@@ -37,9 +37,10 @@ test-all:
 job-% long-% night-%: $(VENV)/.programs $(VENV)/spark-classes.jsa
 	@$(PY) scripts/run_tests.py $(patsubst job,test,$(firstword $(subst -, ,$@))) $*
 
-# Without servers and without the searches through many cases. In parts, so that both jobs take as long; in memory, where
+# Without servers, most processes, and the searches through many cases. In parts, so that both jobs take as long; in memory, where
 # there is room, since a disk's syncs take most of the time.
-LONG := postgres or s3 or object or location or oracle or exhaustive or forks or process or damage
+LONG := postgres or s3 or object or location or in_a_database or oracle or exhaustive or forks or process or damage \
+	or crash or unclosed or shell or run_tests or startup or read_only
 test-quick: export TMPDIR := $(or $(TMPDIR),$(shell scripts/memory-folder.sh))
 test-quick: $(VENV)/.installed
 	@printf '%s\n' 'tests/store/test_[a-l]*.py' 'tests/store/test_[m-z]*.py' 'tests/unit/test_[a-c]*.py' 'tests/unit/test_[d-r]*.py' 'tests/unit/test_[s-z]*.py' \
