@@ -77,7 +77,7 @@ class Watcher:
                 _end(queue)
                 return
             if not self._watched:
-                await run_in_threadpool(self._look)
+                self._tell(await run_in_threadpool(self._look))
             for message in await run_in_threadpool(self._whole):
                 queue.put_nowait(message)
             self._queues.add(queue)

@@ -4,7 +4,8 @@ import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -71,3 +72,27 @@ def test_when_looking_fails_readers_are_disconnected(orders: str, monkeypatch: p
         return rest
 
     assert run(work) <= 1
+
+
+def test_what_comes_with_a_later_reader_is_told_to_the_earlier_ones(
+    orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that has lost its streams, and gets one again: whoever comes then is not the only one to learn of it."""
+    monkeypatch.setattr(module, "SHORTEST_PAUSE_SECONDS", 60.0)
+    paths, looks = list[str](), list[int]()
+
+    def served() -> list[str]:
+        looks.append(len(paths))
+        return [*paths]
+
+    async def work() -> bool:
+        watcher = Watcher(cast("Served", SimpleNamespace(paths=served, tables=[])))
+        early, late = watcher.events(), watcher.events()
+        told = asyncio.create_task(anext(early))
+        while len(looks) < 2:  # that of the reader itself, and the one after which the watcher pauses
+            await asyncio.sleep(0.01)
+        paths.append(orders)
+        await anext(late)
+        return b'"full": true' in await told
+
+    assert run(work)
