@@ -24,6 +24,7 @@ from spark_rowtime.kafka.topics import Part, Topics
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
+from spark_rowtime.store.reach import ceiling
 from spark_rowtime.stream import createStream
 from spark_rowtime.types.arguments import to_choice
 from spark_rowtime.types.schema import ROWTIME
@@ -148,17 +149,13 @@ class KafkaWatch(TopicAdapter):
         )
 
     def _readers(self, store: Store) -> Readers:
-        max_ahead = store.settings.maxAhead
         records = records_of(self._decoder, self._registry)
         bounds = self._bounds if self.reads else ROWS
         floor = message_floor(bounds, records, self._rowtime, self._unit, self._zone, self._lateness)
-        kind = PartitionWatch if self.reads else UnreadPartition
-
-        def ceiling() -> int | None:
-            return None if max_ahead is None else wall_clock() + max_ahead
+        kind, settings = PartitionWatch if self.reads else UnreadPartition, store.settings
 
         def reader(part: Part, open_sink: Callable[[], StreamSink], _: str) -> PartitionWatch:
-            return kind(part, open_sink, floor, self._every, ceiling, self.declared)
+            return kind(part, open_sink, floor, self._every, lambda: ceiling(settings, wall_clock()), self.declared)
 
         return reader
 

@@ -24,7 +24,7 @@ from spark_rowtime.store.commits import REJECTS_ONLY, Commit, Receipt, Rejected,
 from spark_rowtime.store.limits import Cuts, Limits, cut_off, fitting
 from spark_rowtime.store.page import Page
 from spark_rowtime.store.position import Head
-from spark_rowtime.store.reach import Reach
+from spark_rowtime.store.reach import Reach, ceiling
 from spark_rowtime.store.record import WAITED_FOR, Held, ProducerRecord, overdue
 from spark_rowtime.store.settings import StreamSettings
 from spark_rowtime.types.timestamps import END
@@ -128,7 +128,7 @@ class Ledger:
             return Receipt(record.receipt_seq, record.receipt_floor, self._page.late_rows(record))
         reach = Reach(self._path, self._settings, self._page.wall)
         reach.require_of(commit, record.floor)
-        trains, limits = fitting(commit.trains, cuts), Limits(self.clock.floor, reach.ceiling)
+        trains, limits = fitting(commit.trains, cuts), Limits(self.clock.floor, ceiling(self._settings, reach.wall))
         self._page.require_staged(trains)
         if not all(map(limits.allow, trains)):
             return limits

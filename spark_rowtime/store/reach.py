@@ -27,14 +27,10 @@ class Reach(NamedTuple):
     settings: StreamSettings
     wall: int
 
-    @property
-    def ceiling(self) -> int | None:
-        """See the function ``ceiling``."""
-        return ceiling(self.settings, self.wall)
-
     def require(self, producer: str, bound: int, promised: int | None = None) -> None:
         """Raises RowtimeAheadError if the bound is too far ahead, and above what the producer has ``promised``."""
-        if self.ceiling is not None and max(self.ceiling, promised or 0) < bound < END:
+        most = ceiling(self.settings, self.wall)
+        if most is not None and max(most, promised or 0) < bound < END:
             raise self.error(producer, "The bound", bound)
 
     def require_of(self, commit: Commit, promised: int | None) -> None:
@@ -54,5 +50,5 @@ class Reach(NamedTuple):
             path=self.path,
             producer=producer,
             rowtime=rowtime,
-            ceiling=self.ceiling,
+            ceiling=ceiling(self.settings, self.wall),
         )
