@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spark_rowtime.errors import StoreCorruptError, StreamNotFoundError
-from spark_rowtime.store.disk import FILE, FOLDER
+from spark_rowtime.store.disk import FILE, FOLDER, file_inside
 
 SEGMENTS, FREE = "segments", "free"
 """The folders of a stream: its segments, and an empty marker file per segment that is free for appending."""
@@ -91,13 +91,10 @@ def there(name: str, of: int) -> bool:
 
 def open_file(name: str, of: int, flags: int) -> int:
     """Opens a file of the folder. Raises FileNotFoundError if there is none; nor is a link, a pipe or a folder one."""
-    if not there(name, of):
-        raise FileNotFoundError(name)
-    fd = os.open(name, flags | FILE, dir_fd=of)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise FileNotFoundError(name)
-    return fd
+    if is_segment(name):
+        with suppress(FileExistsError):
+            return file_inside(Path(name), of, flags)
+    raise FileNotFoundError(name)
 
 
 def make_file(name: str, of: int) -> int:
