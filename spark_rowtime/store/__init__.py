@@ -101,7 +101,7 @@ def open_shared_store(path: str, durability: str = "process") -> Store:
     with opening:
         with _SHARING:
             shared = _SHARED.get(key)
-        if shared is None or not shared.share():
+        if shared is None or not shared.sharers.add():
             shared = cast("LocalStore | PostgresStore", open_store(path, durability))
             with _SHARING:
                 _SHARED[key] = shared
@@ -123,7 +123,7 @@ def open_kept_store(path: str) -> Store:
     if not in_database(path):
         return open_store(path)
     store = cast("PostgresStore", open_shared_store(path))
-    if store not in _KEPT and store.share():
+    if store not in _KEPT and store.sharers.add():
         with _SHARING:
             before, _KEPT[:] = list(_KEPT), [store]
         for one in before:

@@ -80,18 +80,28 @@ class LedgerStore(Store):
 class Sharers:
     """Counts those who share an open store, from one on. Each of them closes it; the last one closes it in fact."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_here: Callable[[], bool], is_current: Callable[[], bool]) -> None:
+        """``open_here``: whether the store is open in this process. Where it is not, nobody takes the lock."""
         self._lock, self._count = threading.Lock(), 1
+        self._open_here, self._is_current = open_here, is_current
 
-    def add(self, fits: Callable[[], bool]) -> bool:
-        """Adds one, if there is any and the store ``fits`` another. Returns whether it was added."""
+    def add(self) -> bool:
+        """Lets one more share the store, so that one more ``close`` is needed to close it.
+
+        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
+        altered or restored from a copy: whoever opens the stream now needs a store of its own.
+        """
+        if not self._open_here():
+            return False
         with self._lock:
-            added = self._count > 0 and fits()
+            added = self._count > 0 and self._open_here() and self._is_current()
             self._count += added
             return added
 
     def remove(self) -> bool:
-        """Removes one. Returns whether it was the last one."""
+        """Removes one. Returns whether it was the last one, and the store is open here."""
+        if not self._open_here():
+            return False
         with self._lock:
             self._count -= 1
             return self._count == 0

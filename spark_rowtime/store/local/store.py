@@ -94,7 +94,7 @@ class LocalStore(LedgerStore):
         self._indexed = IndexedTrains(catalog)
         self._looked_at = 0.0
         self._is_writing = False
-        self._sharers = Sharers()
+        self.sharers = Sharers(lambda: guard.open_here, self._is_current)
         for table in ("meta", "producers", "readers", "key_floors", "accounts", "cut_ends"):
             catalog.verify(table)
         self._log.verify()
@@ -438,14 +438,6 @@ class LocalStore(LedgerStore):
         with self._guard:
             return self._catalog.version(), self._log.last.seq
 
-    def share(self) -> bool:
-        """Lets one more share the store, so that one more ``close`` is needed to close it.
-
-        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed,
-        altered or restored from a copy: whoever opens the stream now needs a store of its own.
-        """
-        return self._guard.open_here and self._sharers.add(lambda: self._guard.open_here and self._is_current())
-
     def _is_current(self) -> bool:
         with self._guard:
             with self._writer_guard:
@@ -456,7 +448,7 @@ class LocalStore(LedgerStore):
             return bool(schema.equals(self.schema, check_metadata=True)) and settings == self.settings
 
     def close(self) -> None:
-        if not (self._guard.open_here and self._sharers.remove() and self._guard.shut()):
+        if not (self.sharers.remove() and self._guard.shut()):
             return
         with no_fork(), self._guard.after_calls():  # SQLite crashes if a connection is closed that a thread uses
             self._writer_guard.shut()

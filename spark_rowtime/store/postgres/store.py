@@ -127,7 +127,8 @@ class PostgresStore(LedgerStore):
         self._prefetch = Prefetch()
         objects = None if self.objects is None else self._object_removal
         self._collector = Collector(self, stream.id, self._access(connection), self._apart, objects)
-        self._sharers, self._owns = Sharers(), self.objects is None
+        self.sharers = Sharers(lambda: connection.open_here, self._is_current)
+        self._owns = self.objects is None
         self._seen = 0
         """The largest seq at which a server has said that the log ends."""
         self._unsettled: dict[str, Commit] = {}
@@ -583,16 +584,6 @@ class PostgresStore(LedgerStore):
             pause = min(pause * PAUSE_GROWTH, LONGEST_PAUSE_SECONDS)
         return True
 
-    def share(self) -> bool:
-        """Lets one more share the store, so that one more ``close`` is needed to close it.
-
-        Returns False if the store is closed, was opened in another process, or its stream was deleted, renamed or
-        altered: whoever opens the stream now needs a store of its own.
-        """
-        return self._connection.open_here and self._sharers.add(
-            lambda: self._connection.open_here and self._is_current()
-        )
-
     def _is_current(self) -> bool:
         found, head = self._connection.rows((snapshot.ABOUT, (self.number,)), self._newest)
         about = [(pa.ipc.read_schema(pa.py_buffer(schema)), settings_of(settings)) for schema, settings in found]
@@ -601,7 +592,7 @@ class PostgresStore(LedgerStore):
         )
 
     def close(self) -> None:
-        if self._connection.open_here and self._sharers.remove():
+        if self.sharers.remove():
             self._collector.end()
             self._connection.close()
 
