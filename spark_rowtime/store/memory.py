@@ -163,8 +163,9 @@ class MemoryStore(LedgerStore):
         return {seq: self.state.log[seq - 1].time for seq in seqs if seq in kept}
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
-        require_kept(after, self.horizon(), self.path)
-        return [piece for piece in self._kept() if between(after, upto, piece.seq, piece.least, piece.largest)]
+        found = [one for one in self._kept() if between(after, upto, one.seq, one.least, one.largest)]
+        require_kept(after, self.horizon(), self.path)  # last: if nothing is lost now, what was found is complete
+        return found
 
     def _kept(self) -> list[Slice]:
         with self.state.changed:

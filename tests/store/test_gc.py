@@ -293,3 +293,20 @@ def test_a_stream_in_memory_frees_what_it_removes() -> None:
     assert store.gc(size=16).rows == 1, "a row has two numbers"
     assert removed() is None
     assert kept() is not None
+
+
+def test_rows_that_go_while_a_reader_of_memory_looks_for_them_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader never gets a part of what was asked for: another thread may remove rows between any two steps."""
+    store, kept = MemoryStore("memory://", SCHEMA, StreamSettings()), MemoryStore._kept
+    writer = Writer(store, "a")
+    writer.send([1], floor=1)
+    writer.send([2], floor=2)
+
+    def removed_before(self: MemoryStore) -> object:
+        monkeypatch.setattr(MemoryStore, "_kept", kept)
+        store.gc(size=0)
+        return kept(self)
+
+    monkeypatch.setattr(MemoryStore, "_kept", removed_before)
+    with pytest.raises(DataLostError):
+        store.slices(EMPTY, WHOLE)
