@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
-from typing import TypeVar
 
 import pyarrow as pa
 
@@ -24,7 +23,7 @@ from spark_rowtime.store.commits import Commit, Receipt, Rejected, Rejection, Sl
 from spark_rowtime.store.cut_folding import fold_due, folded, passed, reached_by_all
 from spark_rowtime.store.difference import between
 from spark_rowtime.store.ledger import Ledger
-from spark_rowtime.store.ledger_store import LedgerStore
+from spark_rowtime.store.ledger_store import LedgerStore, Result
 from spark_rowtime.store.limits import Cuts, Limits
 from spark_rowtime.store.memory_page import Lock, MemoryPage, Stream, kind_of
 from spark_rowtime.store.position import AFTER_ALL, EMPTY, Head, Position
@@ -45,8 +44,6 @@ from spark_rowtime.store.views import bounds_table
 from spark_rowtime.types.added_columns import with_columns
 from spark_rowtime.types.alteration import altered
 from spark_rowtime.types.timestamps import wall_clock
-
-Result = TypeVar("Result")
 
 
 class MemoryStore(LedgerStore):
@@ -268,7 +265,7 @@ class MemoryStore(LedgerStore):
     def snapshot(self, *, full: bool = False) -> Snapshot:
         with self.state.changed:
             self._require()
-            state, now, newest = self.state, self._uptime(), STREAMS.get(self.path, self)
+            state, now, newest = self.state, self._uptime(), self._newest()
             records = sorted(state.producers.items())
             statuses = sorted(state.statuses.items())
             brief = Snapshot(

@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.bounds.key_parts import KeyChanges
@@ -18,11 +18,7 @@ from spark_rowtime.store.page import Page
 from spark_rowtime.store.position import EMPTY, Head, Position
 from spark_rowtime.store.record import ProducerRecord
 from spark_rowtime.store.rejection_rules import Old, going, marked
-from spark_rowtime.store.snapshot import (
-    WRITER,
-)
-
-Result = TypeVar("Result")
+from spark_rowtime.store.snapshot import WRITER
 
 
 class Entry(NamedTuple):
