@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import spark_rowtime as rt
-from spark_rowtime.cli import main
-
-
-def rowtime(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
+from tests.commands import rowtime
 
 
 @pytest.fixture

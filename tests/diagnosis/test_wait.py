@@ -7,10 +7,8 @@ import uuid
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import spark_rowtime as rt
-from spark_rowtime.cli import main
 from spark_rowtime.diagnosis.progress import Progress
 from spark_rowtime.diagnosis.reach import Within
 from spark_rowtime.diagnosis.stream_state import StreamState
@@ -18,6 +16,7 @@ from spark_rowtime.store import open_store
 from spark_rowtime.store.query_status import MOST_SOURCES
 from spark_rowtime.store.token import FlushMark, parse
 from spark_rowtime.types.timestamps import END, to_micros
+from tests.commands import rowtime
 from tests.store.streams import Writer
 
 HOUR = 3_600_000_000
@@ -216,9 +215,6 @@ def test_a_status_with_more_sources_than_a_query_has_is_not_followed() -> None:
 def test_the_command_has_an_exit_status_for_each_end() -> None:
     path = new_stream()
     token = flushed(path)
-
-    def rowtime(*arguments: str) -> Any:
-        return CliRunner().invoke(main, list(arguments))
 
     assert rowtime("wait", token, path).exit_code == 0
     late = rowtime("wait", token, new_stream(), "--timeout", "0 s")

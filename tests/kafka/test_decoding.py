@@ -16,6 +16,7 @@ from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.topics import Part
 from spark_rowtime.types.schema import stream_schema
 from tests.kafka.feeds import bound
+from tests.landed import landed
 
 TIME = "2026-01-05T14:00:00Z"
 EXACT = {
@@ -55,8 +56,7 @@ def sent(request: pytest.FixtureRequest) -> Any:
         decode = record_decoder(stream_schema(columns), json_record)
         with rt.openSink(path) as sink:
             sink.sendRows([decode(message(f'{{"rowtime": "{TIME}", "v": {number}}}'))])
-        with rt.openReader(path, order="arrival") as reader:
-            return [row["v"] for train in reader for row in train.rows.to_pylist()]
+        return landed(path, "v")
 
     return send
 
@@ -142,8 +142,7 @@ def test_a_message_with_a_bound_keeps_its_row(caplog: pytest.LogCaptureFixture) 
         feed.take([message(text, offset) for offset, text in enumerate(texts)])
     feed.flush()
     feed.drop()
-    with rt.openReader(path, order="arrival") as reader:
-        assert [row["n"] for train in reader for row in train.rows.to_pylist()] == [0, 2]
+    assert landed(path) == [0, 2]
     assert rt.rejectedRows(path).column("n").to_pylist() == [1]
     assert bound(path) == "2026-01-05T15:30:00+00:00"
     assert [text.partition(":")[0] for text in caplog.messages if "no row" in text] == [

@@ -3,21 +3,13 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
-from spark_rowtime.cli import main
 from spark_rowtime.store.local import exclusive
+from tests.commands import printed
 from tests.spark.observed_query import Observed
 from tests.streams import Pipe, at, bound, opened, send
-
-
-def rowtime(*arguments: str) -> str:
-    """Runs the command; returns what it prints."""
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 def test_the_feed_and_the_query_go_on(pipe: Pipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,12 +30,12 @@ def test_the_feed_and_the_query_go_on(pipe: Pipe, tmp_path: Path, monkeypatch: p
     assert rt.describeStream(orders).rejected == 1
 
     back, away = pipe.path("back"), pipe.path("poisoned")
-    said = rowtime("copy", orders, back, "--until", at("23:00"))
+    said = printed("copy", orders, back, "--until", at("23:00"))
     assert f"{back}: 2 rows, up to event 4 of {orders}" in said
     assert "producer 'feed' has committed after that, so it has no checkpoint" in said
-    rowtime("alter", back, "--max-ahead", "36500 days")
-    rowtime("rename", orders, away)
-    rowtime("rename", back, orders)
+    printed("alter", back, "--max-ahead", "36500 days")
+    printed("rename", orders, away)
+    printed("rename", back, orders)
 
     (known,) = rt.describeStream(orders).producers
     assert (known.bound, known.accepted, known.checkpoint) == (bound("12:50"), 2, None)

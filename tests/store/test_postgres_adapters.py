@@ -10,6 +10,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.adapter.process import AdapterProcess
+from tests.landed import landed
 
 FEED = "tests.spark.hosted_feed:Feed"
 
@@ -22,8 +23,7 @@ def path(postgres: Any, request: pytest.FixtureRequest) -> str:
 
 def check(path: str) -> None:
     """All that the feed has to say is there once, with its checkpoint."""
-    with rt.openReader(path) as reader:
-        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [0, 1, 2]
+    assert landed(path, order="rowtime") == [0, 1, 2]
     (producer,) = rt.describeStream(path).producers
     assert (producer.accepted, producer.checkpoint) == (3, "3")
 

@@ -12,6 +12,7 @@ import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
 from spark_rowtime.store.postgres.check import check
 from spark_rowtime.store.postgres.transaction import Transaction
+from tests.landed import landed
 from tests.postgresserver import PostgresServer
 from tests.store.gate import OPEN, Gate
 from tests.store.streams import lock_gate
@@ -43,8 +44,7 @@ def test_what_a_sink_sends_after_such_a_commit_is_there_once(postgres: PostgresS
     last.join(300)
     assert [type(error) for error in errors] == [rt.StoreUnavailableError, type(None)]
     sink.close()
-    with rt.openReader(path, order="arrival") as reader:
-        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == [1, 2, 3]
+    assert landed(path) == [1, 2, 3]
     assert rt.describeStream(path).producers[0].accepted == 3
     assert check_store(path).damage == []
 

@@ -11,6 +11,7 @@ import pytest
 import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.store.record import Held
+from tests.landed import landed
 from tests.postgresserver import PostgresServer
 
 DDL = "rowtime TIMESTAMP NOT NULL, n BIGINT"
@@ -29,11 +30,6 @@ def path(postgres: PostgresServer) -> Iterator[str]:
 def send(sink: rt.RowSink, *numbers: int) -> None:
     sink.sendRows([(f"2026-01-05T14:{n:02d}:00Z", n) for n in numbers])
     sink.flush(checkpoint=str(numbers[-1]))
-
-
-def numbers(path: str) -> list[int]:
-    with rt.openReader(path, order="arrival") as reader:
-        return [row["n"] for train in reader for row in train.rows.to_pylist()]
 
 
 @pytest.mark.parametrize("maxLag", [None, "1 hour"], ids=["in one trip", "by the ledger"])
@@ -56,7 +52,7 @@ def test_a_restored_database_has_another_sink_in_the_epoch_of_an_open_one(
             with pytest.raises(rt.DataLostError, match="replaced by an older copy"):
                 send(old, 22)
             send(new, 12)
-        assert numbers(path) == [1, 10, 11, 12]
+        assert landed(path) == [1, 10, 11, 12]
         old.abandon()
 
 

@@ -13,6 +13,7 @@ import spark_rowtime as rt
 from spark_rowtime.store import open_store
 from spark_rowtime.store.local import catalog, check
 from spark_rowtime.store.local.copy import copy_local
+from tests.landed import landed
 from tests.otheruser import ROOT, run, share, shared, start
 
 __all__ = ["shared"]
@@ -181,8 +182,7 @@ def test_who_may_only_read_can_delay_and_nothing_is_lost(path: str, shared: Path
             sink.flush()
         attacker.communicate()
         sink.flush()
-    with rt.openReader(path, order="arrival") as reader:
-        assert [row["n"] for train in reader for row in train.rows.to_pylist()] == [1, 2, 3]
+    assert landed(path) == [1, 2, 3]
 
 
 COMMANDS: dict[str, list[str]] = {

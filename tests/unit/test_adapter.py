@@ -23,6 +23,7 @@ from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.store import open_store
 from spark_rowtime.store.snapshot import HOST
+from tests.landed import landed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -30,11 +31,6 @@ SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 @pytest.fixture
 def stream(tmp_path: Path) -> str:
     return f"memory://{tmp_path}"
-
-
-def numbers(path: str) -> list[int]:
-    with rt.openReader(path, order="arrival") as reader:
-        return [n for train in reader for n in train.rows.column("n").to_pylist()]
 
 
 def producer(path: str) -> Any:
@@ -105,7 +101,7 @@ def test_a_module_that_cannot_be_imported_says_why(
 
 def test_host_creates_the_stream_and_leaves_it_complete(stream: str) -> None:
     host("sample_feed:Minutes", stream)
-    assert numbers(stream) == [0, 1, 2, 3, 4]
+    assert landed(stream) == [0, 1, 2, 3, 4]
     assert (producer(stream).name, producer(stream).status) == ("sample_feed:Minutes", Status.LEFT)
     assert rt.describeStream(stream).bound == rt.RowtimeBound("2006-09-11T11:00:00Z")
 
@@ -121,7 +117,7 @@ def test_an_adapter_that_fails_is_restarted_from_its_checkpoint(stream: str, cap
     adapter, waited = failing(ValueError("one"), known, ValueError("three")), []
     with caplog.at_level(logging.WARNING):
         host(adapter, stream, delays=[1, 2, 4], wait=waited.append)
-    assert numbers(stream) == [0, 1, 2, 3, 4, 5], "rows after the last checkpoint are not doubled"
+    assert landed(stream) == [0, 1, 2, 3, 4, 5], "rows after the last checkpoint are not doubled"
     assert len(adapter.instances) == 4
     assert waited == [1, 2, 4]
     assert [r.exc_info[1].args[0] for r in caplog.records if r.exc_info] == ["one", "three"]
@@ -163,7 +159,7 @@ def test_an_error_with_half_a_character_is_a_failure_like_others(orders: str) ->
     rt.createStream(orders, SCHEMA)
     adapter = failing(ValueError("no shop \ud83d"))
     host(adapter, orders, delays=[1], wait=lambda _: None)
-    assert numbers(orders) == [0, 1, 2, 3, 4, 5]
+    assert landed(orders) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_run_that_would_do_nothing_is_refused(stream: str) -> None:
@@ -207,7 +203,7 @@ def test_an_interrupt_ends_it_at_once(stream: str) -> None:
     adapter = failing(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         host(adapter, stream, wait=pytest.fail)
-    assert numbers(stream) == [0, 1]
+    assert landed(stream) == [0, 1]
     assert producer(stream).status is Status.ATTACHED
 
 
@@ -234,7 +230,7 @@ def test_an_error_in_its_program_ends_it_at_once(stream: str, error: Exception) 
         host(failing(error), stream, wait=pytest.fail)
     assert caught.value is error
     assert f"is not restarted: a {type(error).__name__} is taken for an error in its program" in error.__notes__[0]
-    assert numbers(stream) == [0, 1]
+    assert landed(stream) == [0, 1]
     assert producer(stream).status is Status.ATTACHED, "it holds the clock until it is mended"
 
 
@@ -274,7 +270,7 @@ def test_a_fenced_adapter_ends_and_is_not_restarted(stream: str, disguise: bool)
     with pytest.raises(rt.ProducerFencedError):
         host(Fenced, stream, wait=pytest.fail)
     assert producer(stream).epoch == 2
-    assert numbers(stream) == []
+    assert landed(stream) == []
 
 
 def test_an_adapter_that_is_taken_over_while_it_waits_does_not_fence_back(stream: str) -> None:
@@ -306,7 +302,7 @@ def test_sink_options_come_from_the_adapter_and_from_the_host(stream: str) -> No
                 sink.sendRow((f"2006-09-11T10:0{n}:00Z", n))
 
     host(Backwards, stream, producer="mine")
-    assert (numbers(stream), producer(stream).name) == ([3, 2, 1], "mine")
+    assert (landed(stream), producer(stream).name) == ([3, 2, 1], "mine")
     with pytest.raises(rt.InvalidOptionError, match="was declared as"):
         host(Backwards, stream, producer="mine", rowsImplyBounds=True)
 
@@ -323,9 +319,9 @@ def test_an_adapter_of_a_fleet(stream: str) -> None:
             sink.sendRow(("2006-09-11T10:03:00Z", 2))
 
     host(Fleet, stream, producer="mine")
-    assert (numbers(stream), producer(stream).bound) == ([1, 2, 2], rt.RowtimeBound("2006-09-11T10:03:00Z"))
+    assert (landed(stream), producer(stream).bound) == ([1, 2, 2], rt.RowtimeBound("2006-09-11T10:03:00Z"))
     host(Fleet, stream, producer="mine")
-    assert (numbers(stream), producer(stream).rejected) == ([1, 2, 2, 1], 2), "it had left: the stream is at 10:05"
+    assert (landed(stream), producer(stream).rejected) == ([1, 2, 2, 1], 2), "it had left: the stream is at 10:05"
 
 
 def test_a_second_host_of_one_adapter_is_refused(tmp_path: Path) -> None:
@@ -391,7 +387,7 @@ def test_a_process_whose_feed_has_ended_is_fine(orders: str, spawned: Any) -> No
     process = spawned("sample_feed:Minutes")
     assert process._process.wait(240) == 0
     process.check()
-    assert numbers(orders) == [0, 1, 2, 3, 4]
+    assert landed(orders) == [0, 1, 2, 3, 4]
 
 
 def test_a_process_that_dies_says_its_last_words(

@@ -16,6 +16,7 @@ import spark_rowtime as rt
 from spark_rowtime.adapter.arguments import from_texts, in_any_case
 from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.cli import main
+from tests.landed import landed
 
 SECRET = "hunter2"
 
@@ -102,8 +103,7 @@ def run(tmp_path: Path, *arguments: str) -> Result:
 
 def test_the_command_passes_arguments(tmp_path: Path) -> None:
     assert run(tmp_path, "--set", "first=7", "--set", f"password={SECRET}=x").exit_code == 0
-    with rt.openReader(str(tmp_path / "s.rowtime")) as reader:
-        assert [row["n"] for train in reader for row in train.rows.to_pylist()] == [7, len(SECRET) + 2]
+    assert landed(str(tmp_path / "s.rowtime"), order="rowtime") == [7, len(SECRET) + 2]
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import spark_rowtime as rt
-from spark_rowtime.cli import main
 from spark_rowtime.store import STREAMS, open_store
 from spark_rowtime.store.memory import MemoryStore
+from tests.commands import printed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -45,12 +44,6 @@ def rows(path: str) -> int:
     return rt.describeStream(path).rows
 
 
-def rowtime(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    return result.output
-
-
 def test_a_copy_ends_where_it_is_told(folder: str, path: str) -> None:
     with rt.openSink(path, producer="shop") as sink:
         assert sink.checkpoint is None
@@ -58,7 +51,7 @@ def test_a_copy_ends_where_it_is_told(folder: str, path: str) -> None:
     until = ["--until", "2006-09-11T11:00:00Z"], ["--until", "3"]
     for number, given in enumerate(until):
         to = f"{folder}/copy {number}"
-        assert json.loads(rowtime("copy", path, to, *given, "--json")) == {
+        assert json.loads(printed("copy", path, to, *given, "--json")) == {
             "stream": path,
             "to": to,
             "rows": 1,
@@ -68,8 +61,8 @@ def test_a_copy_ends_where_it_is_told(folder: str, path: str) -> None:
         assert rt.describeStream(to).producers[0].status.value == ("left", "attached")[1 - number]
     assert rt.copyStream(path, f"{folder}/whole", until="2006-09-11T12:00:00Z") == ()
     assert rows(f"{folder}/whole") == 2
-    assert "there is no event 99" in rowtime("copy", path, f"{folder}/none", "--until", "99", code=1)
-    assert "'soon' is not a time" in rowtime("copy", path, f"{folder}/none", "--until", "soon", code=1)
+    assert "there is no event 99" in printed("copy", path, f"{folder}/none", "--until", "99", code=1)
+    assert "'soon' is not a time" in printed("copy", path, f"{folder}/none", "--until", "soon", code=1)
     with pytest.raises(rt.StreamNotFoundError):
         rt.describeStream(f"{folder}/none")
 
@@ -118,10 +111,10 @@ def test_a_reader_in_another_process_has_it_open(tmp_path: Path) -> None:
         assert other.stdout.readline() == "open\n"
         with pytest.raises(rt.StreamBusyError, match="open in some process"):
             rt.renameStream(path, f"{path}-2")
-        assert "open in some process" in rowtime("delete", path, code=1)
+        assert "open in some process" in printed("delete", path, code=1)
         other.communicate("\n")
-    rowtime("rename", path, f"{path}-2")
-    rowtime("delete", f"{path}-2")
+    printed("rename", path, f"{path}-2")
+    printed("delete", f"{path}-2")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -219,7 +212,7 @@ def test_a_url_that_is_no_path_of_a_stream_is_refused_and_not_repeated(
 @pytest.mark.parametrize("command", ["check", "describe", "list", "delete", "delete --force", "copy", "rename"])
 def test_a_name_that_no_file_can_have_is_one_line(tmp_path: Path, command: str) -> None:
     to = [str(tmp_path / "to")] if command in ("copy", "rename") else []
-    assert "File name too long" in rowtime(*command.split(), str(tmp_path / ("x" * 300)), *to, code=1)
+    assert "File name too long" in printed(*command.split(), str(tmp_path / ("x" * 300)), *to, code=1)
 
 
 def test_a_reader_of_a_stream_that_is_deleted_by_force_is_told(path: str) -> None:
@@ -240,7 +233,7 @@ def test_a_damaged_stream_is_listed_and_deleted_by_force(tmp_path: Path) -> None
     bad, good = rt.listStreams(str(tmp_path))
     assert isinstance(bad.error, rt.StoreCorruptError)
     assert good.info is not None
-    assert "damaged" in rowtime("list", str(tmp_path))
+    assert "damaged" in printed("list", str(tmp_path))
     with pytest.raises(rt.StoreCorruptError):
         rt.deleteStream(bad.path)
     rt.deleteStream(bad.path, force=True)
@@ -253,19 +246,19 @@ def test_the_commands(tmp_path: Path) -> None:
     with rt.openSink(path, producer="shop") as sink:
         sink.sendRow(("2006-09-11T10:00:00Z", 1))
         sink.flush()
-        assert "1 rows, up to event 2" in rowtime("copy", path, f"{path}-copy")
-        table = rowtime("list", str(tmp_path)).splitlines()
+        assert "1 rows, up to event 2" in printed("copy", path, f"{path}-copy")
+        table = printed("list", str(tmp_path)).splitlines()
         assert [line.split()[:2] for line in table] == [["stream", "rows"], ["orders", "1"], ["orders-copy", "1"]]
-    first, second = map(json.loads, rowtime("list", str(tmp_path), "--json").splitlines())
+    first, second = map(json.loads, printed("list", str(tmp_path), "--json").splitlines())
     assert (first["stream"], first["rows"], first["holder"]) == (path, 1, None)
     assert (second["stream"], second["holder"], second["bound"]["time"]) == (
         f"{path}-copy",
         "shop",
         "2006-09-11T10:00:00Z",
     )
-    assert "is attached" in rowtime("delete", f"{path}-copy", code=1)
-    rowtime("delete", "--force", f"{path}-copy")
-    assert "not a folder" in rowtime("list", f"{path}-copy", code=1)
+    assert "is attached" in printed("delete", f"{path}-copy", code=1)
+    printed("delete", "--force", f"{path}-copy")
+    assert "not a folder" in printed("list", f"{path}-copy", code=1)
 
 
 @pytest.mark.parametrize("order", ["arrival", "rowtime"])

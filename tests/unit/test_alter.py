@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import spark_rowtime as rt
 from spark_rowtime.adapter.adapter import host
 from spark_rowtime.cli import main
+from tests.commands import printed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 MINUTES = itertools.count()
@@ -163,21 +164,16 @@ def test_the_command_and_csv_files_of_both_schemas(tmp_path: Path) -> None:
     Path(last).write_text(f"time,n\n{time(4)},4\n")
     Path(new).write_text(f"coupon,time,n\nx,{time(2)},2\n,{time(3)},3\n")
 
-    def rowtime(*arguments: str, code: int = 0) -> str:
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == code, result.output
-        return result.output
-
-    rowtime("send", stream, "--create", "--csv", old, "--rowtime", "time")
-    refusal = rowtime("send", stream, "--csv", new, "--rowtime", "time", code=1)
+    printed("send", stream, "--create", "--csv", old, "--rowtime", "time")
+    refusal = printed("send", stream, "--csv", new, "--rowtime", "time", code=1)
     assert "unknown ['coupon']" in refusal
-    assert "coupon string" in rowtime("alter", stream, "--add", "coupon STRING")
+    assert "coupon string" in printed("alter", stream, "--add", "coupon STRING")
     for file in (new, last):
-        rowtime("send", stream, "--csv", file, "--rowtime", "time", "--name", file)
+        printed("send", stream, "--csv", file, "--rowtime", "time", "--name", file)
     assert [row[1:] for row in read(stream)] == [(1, None), (2, "x"), (3, None), (4, None)]
-    assert "already" in rowtime("alter", stream, "--add", "Coupon STRING", code=1)
-    assert "NOT NULL" in rowtime("alter", stream, "--add", "m INT NOT NULL", code=1)
-    assert "whole" in rowtime("check", stream)
+    assert "already" in printed("alter", stream, "--add", "Coupon STRING", code=1)
+    assert "NOT NULL" in printed("alter", stream, "--add", "m INT NOT NULL", code=1)
+    assert "whole" in printed("check", stream)
 
 
 def test_a_stream_that_is_not_there(tmp_path: Path) -> None:

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from tests.commands import rowtime
+from tests.landed import landed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, ticker STRING, price DOUBLE"
-
-
-def rowtime(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 def done(*arguments: object) -> str:
@@ -243,8 +241,7 @@ def test_a_send_that_was_killed_goes_on_where_it_was(orders: str, tmp_path: Path
     there = rt.describeStream(orders).rows
     assert 0 < there < 5000
     assert f"{5000 - there} row(s) sent by 3 producer(s); {there} of 5000 had been sent before" in done(*arguments)
-    with rt.openReader(orders) as reader:
-        assert [n for train in reader for n in train.rows.column("n").to_pylist()] == list(range(5000))
+    assert landed(orders, order="rowtime") == list(range(5000))
 
 
 def test_detach(orders: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
@@ -19,12 +19,9 @@ from spark_rowtime.cli.output import harmless
 from spark_rowtime.cli.streams import lines_of
 from spark_rowtime.store import open_store
 from spark_rowtime.store.position import Position
+from tests.commands import rowtime
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
-
-
-def rowtime(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in arguments])
 
 
 def shown(*arguments: object) -> Any:

@@ -23,6 +23,7 @@ from spark_rowtime.kafka.partition_feed import PartitionFeed
 from spark_rowtime.kafka.partition_watch import UnreadPartition
 from spark_rowtime.kafka.topics import Part, TopicState
 from spark_rowtime.store import open_store
+from tests.landed import landed
 
 MINE = {"group.id": "rowtime-orders"}
 
@@ -69,8 +70,7 @@ def sink(path: str, part: Part) -> rt.StreamSink:
 
 
 def stored(path: str) -> list[str]:
-    with rt.openReader(path, order="arrival") as reader:
-        return sorted(ticker for train in reader for ticker in train.rows.column("ticker").to_pylist())
+    return sorted(landed(path, "ticker"))
 
 
 def checkpoint(path: str, part: Part = P0) -> int:

@@ -13,6 +13,7 @@ from spark_rowtime.adapter.adapter import host
 from spark_rowtime.adapter.loading import load
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli import main
+from tests.landed import landed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n BIGINT"
 
@@ -23,8 +24,7 @@ def stream(tmp_path: Path) -> str:
 
 
 def rows(path: str) -> list[int]:
-    with rt.openReader(path, order="arrival") as reader:
-        return sorted(n for train in reader for n in train.rows.column("n").to_pylist())
+    return sorted(landed(path))
 
 
 def producers(path: str) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import spark_rowtime as rt
-from spark_rowtime.cli import main
 from spark_rowtime.errors import DataLostError, InvalidOptionError
 from spark_rowtime.store.steady_clock import machine_reading
+from tests.commands import printed
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, n INT"
 
@@ -24,12 +23,6 @@ def orders(tmp_path: Path) -> str:
             sink.sendRow((f"2006-09-11T12:{minute:02d}:00Z", minute))
             sink.flush()
     return path
-
-
-def rowtime(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == code, result.output
-    return result.output
 
 
 def numbers(reader: rt.RowReader) -> list[int]:
@@ -71,20 +64,20 @@ def test_a_named_reader_is_waited_for(orders: str) -> None:
         reader._how = type(reader._how)("arrival", max_rows=1)
         with pytest.raises(InterruptedError):
             reader.drainTo(consumer)
-    assert "removed 2 rows" in (said := rowtime("gc", orders, "--age", "0 s"))
+    assert "removed 2 rows" in (said := printed("gc", orders, "--age", "0 s"))
     assert "reader 'alerts' needs it" in said
     assert [r.name for r in rt.describeStream(orders).readers] == ["alerts"]
     consumer.most = 9
     with rt.openReader(orders, order="arrival", name="alerts") as reader:
         reader.drainTo(consumer)
     assert consumer.got == [1, 2, 3, 4, 5]
-    assert "removed 3 rows" in rowtime("gc", orders, "--age", "0 s")
+    assert "removed 3 rows" in printed("gc", orders, "--age", "0 s")
 
 
 def test_a_stored_position_that_is_gone(orders: str) -> None:
     with rt.openReader(orders) as reader:
         start = reader.position
-    rowtime("gc", orders, "--bytes", "300")
+    printed("gc", orders, "--bytes", "300")
     with rt.openReader(orders, start=start) as reader, pytest.raises(DataLostError, match="gc has removed"):
         reader.read()
     with rt.openReader(orders, start="2006-09-11T12:01:00Z") as reader:
@@ -98,27 +91,27 @@ def test_a_stored_position_that_is_gone(orders: str) -> None:
 
 
 def test_what_the_command_says(orders: str) -> None:
-    assert rowtime("gc", orders) == f"{orders}: removed 0 rows, and 0 files of 0 bytes\n"
+    assert printed("gc", orders) == f"{orders}: removed 0 rows, and 0 files of 0 bytes\n"
     rt.openReader(orders, name="nobody").close()
-    said = rowtime("gc", orders, "--age", "0 s").splitlines()
+    said = printed("gc", orders, "--age", "0 s").splitlines()
     assert said[1] == "More rows are old enough, but are kept after seq 0: reader 'nobody' needs it."
-    assert rowtime("describe", orders).splitlines()[-2].split() == ["reader", "seq", "unread", "seen", "ago"]
-    assert "No reader 'somebody' is registered; the registered readers are: 'nobody'" in rowtime(
+    assert printed("describe", orders).splitlines()[-2].split() == ["reader", "seq", "unread", "seen", "ago"]
+    assert "No reader 'somebody' is registered; the registered readers are: 'nobody'" in printed(
         "gc", orders, "--forget", "somebody", code=1
     )
-    assert "removed 5 rows, and 1 files" in rowtime("gc", orders, "--age", "0 s", "--forget", "nobody")
-    assert "removed   the oldest 5 rows" in rowtime("describe", orders)
-    assert rowtime("check", orders).endswith("is whole\n")
+    assert "removed 5 rows, and 1 files" in printed("gc", orders, "--age", "0 s", "--forget", "nobody")
+    assert "removed   the oldest 5 rows" in printed("describe", orders)
+    assert printed("check", orders).endswith("is whole\n")
 
 
 def test_force(orders: str) -> None:
     rt.openReader(orders, name="slow").close()
-    assert "removed 5 rows" in rowtime("gc", orders, "--age", "0 s", "--force")
+    assert "removed 5 rows" in printed("gc", orders, "--age", "0 s", "--force")
 
 
 def test_created_with_retention(tmp_path: Path) -> None:
     path = str(tmp_path / "s")
-    rowtime("create", path, "--schema", SCHEMA, "--retain-age", "0 s", "--retain-bytes", "1000")
+    printed("create", path, "--schema", SCHEMA, "--retain-age", "0 s", "--retain-bytes", "1000")
     with rt.openSink(path) as sink:
         for minute in range(1, 4):
             sink.sendRow((f"2006-09-11T12:{minute:02d}:00Z", minute))
@@ -145,20 +138,20 @@ def test_a_reader_that_blocks_for_long_is_warned_of(
         rt.openReader(orders, name=name).close()
     flags = {r.name: (r.unread, r.checkpointGone) for r in rt.describeStream(orders).readers}
     assert flags == {gone.as_uri(): (5, True), there.as_uri(): (5, False), "auditor": (5, False)}
-    (warning,) = [line for line in rowtime("describe", orders).splitlines() if line.startswith("warning")]
+    (warning,) = [line for line in printed("describe", orders).splitlines() if line.startswith("warning")]
     assert "last seen 0 days ago, and its checkpoint is gone" in warning
     assert f"--forget {gone.as_uri()}" in warning
 
     later(monkeypatch, 8.5)
     with rt.openReader(orders, name="auditor") as reader:
         reader.read()
-    assert rowtime("describe", orders).count("last seen 8 days ago") == 2
-    said = rowtime("gc", orders, "--age", "0 s", "--forget-older", "8 days").splitlines()
+    assert printed("describe", orders).count("last seen 8 days ago") == 2
+    said = printed("gc", orders, "--age", "0 s", "--forget-older", "8 days").splitlines()
     assert sum("forgot reader 'file:" in line for line in said) == 2
     assert "removed 0 rows" in said[2]
     assert [r.name for r in rt.describeStream(orders).readers] == ["auditor"]
     later(monkeypatch, 2)
-    assert "reader 'auditor': it was last seen 2 days ago" in rowtime("gc", orders, "--age", "0 s")
+    assert "reader 'auditor': it was last seen 2 days ago" in printed("gc", orders, "--age", "0 s")
 
 
 def test_a_reader_that_waits_says_that_it_still_reads(orders: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +179,7 @@ def test_describe_shows_a_dead_producer_as_detached(orders: str, monkeypatch: py
     info = rt.describeStream(orders)
     assert (info.holder, info.bound) == ("alive", rt.RowtimeBound("2006-09-11T13:00:00Z"))
     assert {p.name: p.status.value for p in info.producers}["dead"] == "detached"
-    assert "held by alive" in rowtime("describe", orders)
+    assert "held by alive" in printed("describe", orders)
     assert rt.describeStream(orders).seq == info.seq, "nothing was written"
     alive.close()
 
@@ -227,9 +220,9 @@ def test_a_named_drain_that_is_started_again_continues_at_its_sink(orders: str, 
         before = list(sink.got)
         reader.read()
     send(orders, 14, 7)
-    rowtime("gc", orders, "--age", "0 s")
+    printed("gc", orders, "--age", "0 s")
     with rt.openReader(orders, name="lake", start=start) as reader:
-        rowtime("gc", orders, "--age", "0 s")
+        printed("gc", orders, "--age", "0 s")
         reader.drainTo(sink)
     assert (before[-1], sink.got) == (6, [*before, 7])
 

@@ -11,6 +11,7 @@ from spark_rowtime.adapter.loading import load
 from spark_rowtime.adapter.process import AdapterProcess
 from spark_rowtime.adapter.search_path import add_current_folder, for_child, move_current_folder_back
 from spark_rowtime.spark.hosted_adapter import ensure_stream
+from tests.landed import landed
 
 
 @pytest.fixture
@@ -47,8 +48,7 @@ def hosted(spec: str, path: str) -> list[str]:
         process.check()
     finally:
         process.stop()
-    with rt.openReader(path, order="arrival") as reader:
-        return [row["says"] for train in reader for row in train.rows.to_pylist()]
+    return landed(path, "says")
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from spark_rowtime.spark.query_batch import Batch
 from spark_rowtime.spark.sink import RowtimeStreamWriter
 from spark_rowtime.spark.task_output import TaskOutput
 from spark_rowtime.store import open_store
+from tests.landed import landed
 
 SCHEMA = StructType([StructField("rowtime", TimestampType(), nullable=False), StructField("n", IntegerType())])
 ARROW = pa.schema([pa.field("rowtime", pa.timestamp("us", "UTC"), nullable=False), pa.field("n", pa.int32())])
@@ -43,17 +44,12 @@ def task(number: int, *numbers: int, run: str = "run", floor: int | None = None,
     )
 
 
-def numbers(path: str) -> list[int]:
-    with rt.openReader(path, order="arrival") as reader:
-        return [n for train in reader for n in train.rows.column("n").to_pylist()]
-
-
 def test_a_batch_that_is_committed_again_is_there_once(path: str) -> None:
     """Whether one task or several bring its rows; the bound comes with them."""
     for given in ([task(0, 1, 2, floor=us("10:00"))], [task(1, 3), task(1), task(1, 4)], [task(2, floor=us("11:00"))]):
         for _ in range(2):
             writer(path).commit(given, given[0].batch.number)
-    assert numbers(path) == [1, 2, 3, 4]
+    assert landed(path) == [1, 2, 3, 4]
     bound = rt.describeStream(path).bound
     assert bound is not None
     assert bound.floor == us("11:00")
@@ -70,7 +66,7 @@ def test_rows_that_were_staged_in_another_stream_are_refused(path: str) -> None:
     writer(path).commit([task(0, 1)], 0)
     with pytest.raises(rt.DataLostError, match="deleted and created again"):
         writer(path).commit([task(1, 2), task(1, 3, stream="another")], 1)
-    assert numbers(path) == [1]
+    assert landed(path) == [1]
 
 
 def test_an_older_run_of_the_query_is_fenced(path: str) -> None:
@@ -81,7 +77,7 @@ def test_an_older_run_of_the_query_is_fenced(path: str) -> None:
     with pytest.raises(rt.DataLostError, match="batches up to 1"):
         writer(path).commit([task(3, 4, run="new")], 3)
     writer(path).commit([task(2, 5, run="new")], 2)
-    assert numbers(path) == [1, 2, 5]
+    assert landed(path) == [1, 2, 5]
 
 
 def test_a_query_that_begins_where_another_one_writes_is_told(path: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -102,7 +98,7 @@ def test_a_query_does_not_write_into_the_stream_that_it_reads(path: str) -> None
     batch = Batch.said_by({"rowtime.batchEnd": f"7\n{stream}", "streaming.sql.batchId": "0"}.get)
     with pytest.raises(rt.InvalidOptionError, match="reads the stream that it writes"):
         writer(path).commit([replace(task(0, 2), batch=batch)], 0)
-    assert numbers(path) == [1]
+    assert landed(path) == [1]
 
 
 def test_a_relative_path_in_the_folder_of_a_session_of_connect_is_refused(

@@ -16,6 +16,7 @@ from spark_rowtime.bounds.clock import Status
 from spark_rowtime.producer import unclosed
 from spark_rowtime.store.ledger import Ledger
 from spark_rowtime.store.memory import STREAMS
+from tests.landed import landed
 
 HEAD = """
 import gc, os, sys, threading
@@ -74,11 +75,6 @@ def path(tmp_path: Path) -> str:
 def run(path: str, script: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", HEAD + script, path]
     return subprocess.run(command, check=False, capture_output=True, text=True)
-
-
-def landed(path: str) -> list[int]:
-    with rt.openReader(path, order="arrival") as reader:
-        return [n for train in reader for n in train.rows.column("n").to_pylist()]
 
 
 def warned(ran: subprocess.CompletedProcess[str]) -> int:
