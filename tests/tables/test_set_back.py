@@ -21,7 +21,7 @@ from tests.tables.test_refused import append_beside, drained, opened
 
 @pytest.fixture
 def orders(lake: Lake) -> Lake:
-    """A table with the rows of 10 and 11, bound 11:45; then with those up to 15, bound 15:45."""
+    """A lake with an empty stream, and no table yet."""
     rt.createStream(lake.stream, SCHEMA)
     return lake
 
