@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_rowtime.errors import InvalidOptionError
+from spark_rowtime.types.arguments import is_whole
 from spark_rowtime.types.json_values import load
 from spark_rowtime.types.short_repr import short_repr
 
@@ -48,11 +49,11 @@ def landed(checkpoint: str | None, identity: dict[str, Any]) -> int | None:
     stored, same = _stored(checkpoint), {name: value for name, value in identity.items() if name != "read"}
     if {**stored, **same} != stored:
         return None
-    if stored.get("rows", 0) and stored.get("read", identity["read"]) != identity["read"]:
+    if stored["rows"] and stored.get("read", identity["read"]) != identity["read"]:
         raise _read_otherwise(
             f"{stored['rows']} rows of this file are in the stream, read by {stored['read']}", identity
         )
-    return int(stored.get("rows", 0))
+    return int(stored["rows"])
 
 
 def _read_otherwise(what: str, identity: Mapping[str, Any]) -> InvalidOptionError:
@@ -75,7 +76,9 @@ def _stored(checkpoint: str | None) -> dict[str, Any]:
         stored = load(checkpoint or "{}")
     except ValueError:
         return {}
-    return stored if isinstance(stored, dict) else {}
+    if not isinstance(stored, dict) or not is_whole(rows := stored.get("rows", 0)) or rows < 0:
+        return {}
+    return {**stored, "rows": rows}
 
 
 def key(identity: Mapping[str, Any]) -> str:

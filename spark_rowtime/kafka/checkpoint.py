@@ -56,7 +56,7 @@ class Checkpoint(NamedTuple):
             end = int(found["end"]) if "end" in found else None
             declared = dict(found["declared"]) if "declared" in found else None
             return cls(str(found["topicId"]), int(found["offset"]), last, found.get("watched") is True, end, declared)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, OverflowError):
             pass
         raise InvalidOptionError(
             f"The checkpoint of producer {producer!r}, {text!r}, is not one of KafkaFeed or KafkaWatch: another "

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import spark_rowtime as rt
 from spark_rowtime.bounds.bound import RowtimeBound
-from spark_rowtime.cli.csv_checkpoint import sent_files
+from spark_rowtime.cli.csv_checkpoint import landed, sent_files
 from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.sorted_runs import SortedRuns
@@ -203,6 +203,12 @@ def test_files_that_were_sent_are_not_sent_again_whatever_was_sent_since(
     assert table(stream).column("mag").to_pylist() == [*range(18)]
     assert all(known.rejected == 0 for known in rt.describeStream(stream).producers)
     assert [feed.send() for feed in feeds] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("rows", ["1e999", '"a"', "null", "[1]", "1.5", "-1"])
+def test_a_number_of_rows_that_is_none_says_nothing_of_the_file(rows: str) -> None:
+    """Whoever may write to the stream can write any checkpoint."""
+    assert landed(f'{{"csv": "abc", "rows": {rows}}}', {"csv": "abc", "read": {}}) is None
 
 
 def test_the_files_that_a_checkpoint_remembers_are_limited(stream: str, tmp_path: Path, monkeypatch: Any) -> None:

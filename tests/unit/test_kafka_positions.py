@@ -27,7 +27,11 @@ def test_a_checkpoint_is_read_as_it_was_written(watched: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "7", "[]", "[" * 100_000, '{"offset": 7}', '{"topicId": "abc"}', '{"topicId": 1, "offset": "x"}']
+    "text",
+    [
+        *("", "7", "[]", "[" * 100_000, '{"offset": 7}', '{"topicId": "abc"}', '{"topicId": 1, "offset": "x"}'),
+        *('{"topicId": "abc", "offset": 1e999}', '{"topicId": "abc", "offset": 7, "end": 1e999}'),
+    ],
 )
 def test_a_checkpoint_of_another_program_is_refused(text: str) -> None:
     with pytest.raises(rt.InvalidOptionError, match=r"'orders-1'.*is not one of KafkaFeed"):
