@@ -81,9 +81,14 @@ class WatchedStream:
         return {**known, "full": True, "details": self._details, "why": self._reasons}
 
     def _first_look(self, store: Store) -> Value:
-        """Reads what the page needs to be drawn; the rest follows with the next look."""
+        """Reads what the page needs to be drawn; the rest follows with the next look.
+
+        After an error all is read at once: a stream of which only a part can be read stays one that cannot be shown.
+        """
         self._forget(store.stream)
         self._read(store, timed=True)
+        if self._error is not None:
+            self._answers(detailed=True)
         self._error = None
         return self.whole()
 

@@ -131,15 +131,16 @@ def test_what_was_seen_by_a_look_that_failed_is_said_by_the_next(
     assert [(one["name"], one["accepted"]) for one in message["producers"]] == [("Berlin", 1), ("Oslo", 0)]
 
 
+@pytest.mark.parametrize("part", ["read_state", "reasons_of", "details_of"])
 def test_an_error_in_reading_is_said_once_while_it_lasts(
-    stream: WatchedStream, monkeypatch: pytest.MonkeyPatch
+    stream: WatchedStream, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
     def damaged(*_: Any) -> Any:
         raise rt.StoreCorruptError("damaged")
 
     with monkeypatch.context() as patch:
-        patch.setattr(watched, "read_state", damaged)
-        stream._times_due = 0.0
+        patch.setattr(watched, part, damaged)
+        stream._times_due = stream._details_due = 0.0
         message = stream.look()
         assert message is not None
         assert message["error"] == "damaged"
