@@ -41,6 +41,8 @@ class Watcher:
         """The looks that are under way."""
         self._silent: set[str] = set()
         """What was shown as not answering. Its next answer gives the whole."""
+        self._in_part: set[str] = set()
+        """What a reader has got in the midst of a look. The answer of this one gives the whole, too."""
         self._cpu_seconds = 0.0
         self._queues: set[_Queue] = set()
         self._looking = asyncio.Lock()
@@ -127,12 +129,14 @@ class Watcher:
             del self._watched[path]
             self._looks.pop(path, None)
             self._silent.discard(path)
+            self._in_part.discard(path)
         removed = [event_of({"stream": path, "removed": True}) for path in gone]
         looks = begun(self._watched.values(), lambda watched: self._looks.pop(watched.path, None) or Call(watched.look))
         changes = (self._change(watched, look) for watched, look in looks if look is not None)
         return removed + [event_of(change) for change in changes if change is not None]
 
     def _whole(self) -> list[bytes]:
+        self._in_part.update(self._looks)
         return [event_of(self._known(watched)) for watched in self._watched.values()]
 
     def _change(self, watched: _Watched, look: Call[Any]) -> Any:
@@ -146,8 +150,9 @@ class Watcher:
             return self._known(watched)
         self._cpu_seconds += look.cpu_seconds
         change = look.result()
-        if path in self._silent:
-            self._silent.remove(path)
+        if path in self._silent or path in self._in_part:
+            self._silent.discard(path)
+            self._in_part.discard(path)
             return watched.whole()
         return change
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import spark_rowtime as rt
+from spark_rowtime.serve import watched
 from spark_rowtime.serve import watcher as module
 from spark_rowtime.serve.served import Served
 from spark_rowtime.serve.watched import WatchedStream
@@ -96,3 +98,36 @@ def test_what_comes_with_a_later_reader_is_told_to_the_earlier_ones(
         return b'"full": true' in await told
 
     assert run(work)
+
+
+def test_who_comes_during_a_long_look_is_told_of_no_late_row_twice(
+    orders: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "TIMES_SECONDS", 0.0)
+    served, asked, answered = Served([orders]), list[str](), threading.Event()
+    why = served.why
+
+    def slow(path: str) -> Any:
+        asked.append(path)
+        if len(asked) == 1:
+            with rt.openSink(orders, producer="Berlin", onLate="reject") as sink:
+                sink.sendRows([("2026-01-05T10:00:00Z", 1), ("2026-01-05T09:00:00Z", 1)])
+        else:  # the look has the late row, and goes on
+            answered.wait(60)
+        return why(path)
+
+    monkeypatch.setattr(served, "why", slow)
+
+    async def work() -> list[Any]:
+        watcher, late = Watcher(served), list[Any]()
+        early, later = watcher.events(), watcher.events()
+        await anext(early)
+        while len(asked) < 2:
+            await asyncio.sleep(0.01)
+        for _ in range(2):  # what the page keeps
+            message = json.loads((await anext(later)).removeprefix(b"data: "))
+            answered.set()
+            late = [*([] if message["full"] else late), *message["late"]]
+        return late
+
+    assert len(run(work)) == 1
