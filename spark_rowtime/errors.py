@@ -45,7 +45,11 @@ TEXT_CHARACTERS = 8000
 """The most characters of the text of an error. A value in it may be long, as a message of a database or of a library
 that quotes data; what to do is at the end."""
 _END_CHARACTERS = 1000
-_PASSWORD = re.compile(r"(://[^\s/@:]*:)[^\s/]*(?=@)|([?&](?:ssl)?password=)[^\s&'\"]*")
+_COLON = "(?::|%3[Aa])"
+_PASSWORD = re.compile(
+    rf"(://[^\s/@:]*?{_COLON})[^\s/]*(?=@)|([?&#](?:ssl)?password=)[^\s&'\"]*"
+    rf"|([?&#]\w+=[^\s&@:]*?{_COLON})[^\s&]*(?=@|%40)"
+)
 """A password in an address, wherever a text repeats it. No part of this project takes one there."""
 
 
@@ -55,7 +59,7 @@ def without_passwords(text: str) -> str:
     >>> without_passwords("postgresql://me:secret@db/shop is in another kind of store")
     'postgresql://me:***@db/shop is in another kind of store'
     """
-    return _PASSWORD.sub(r"\1\2***", text) if "://" in text else text
+    return _PASSWORD.sub(r"\1\2\3***", text) if "://" in text else text
 
 
 def cut(text: str) -> str:

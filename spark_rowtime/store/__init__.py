@@ -335,11 +335,14 @@ def _kind(path: str) -> str:
 
 
 def _text(path: str | PathLike[str]) -> str:
+    """The path as a text, of which errors may repeat all: one in a database has no part that may be a secret."""
     text = fspath(path) if isinstance(path, PathLike) else path
     if text == "":
         raise InvalidOptionError(
             "path='' is empty. Give a directory, such as 'orders.rowtime'.", option="path", value="''"
         )
+    if isinstance(text, str) and in_database(text):
+        return str(_postgres("address").database_address(text).path)
     return to_text(text, "path")
 
 

@@ -2,12 +2,17 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from spark_rowtime.store.postgres.address import address, database_address
 from spark_rowtime.store.postgres.connection import REQUIRE_AUTH_SINCE
 from spark_rowtime.store.postgres.tables import VERSION
@@ -39,6 +44,70 @@ def test_a_password_in_a_path_is_refused_and_not_repeated(path: str) -> None:
         shown = f"{caught.value} {caught.value.values} {caught.value.__cause__} {caught.value.__context__}"
         assert "s3cret" not in shown
     assert "password" in str(caught.value).lower()
+
+
+SECRET = "s3cret"
+USERS = ["", "ann@", "a%20b@"]
+LEAKS = {
+    "{user}": ["u:@@", "u%3A@@", "u%3a12/@@", ":@@", "u:x%40@@"],
+    "{host}": ["db:@", "@:x:y", "[::1]@"],
+    "{database}": ["u:@@h", "u%3A@%40h"],
+    "{options}": [
+        "password=@", "#@", "#password=@", "?@", "sslmode=require&@", "options=-c%20x.y=@", "application_name=a=@",
+        "host=u:@@h", "host=u%3a@%40h", "user=u:@", "user=u%3A@", "dbname=postgresql://u:@@h/db", "sslcert=@",
+        "application_name=%zz@", "application_name=%00@", "host=h&hostaddr=u:@@127.0.0.1", "?passw%6frd=@",
+    ],
+}  # fmt: skip
+"""Parts that a path must not have, by their place. A @ is the secret, @@ the secret before a @."""
+
+
+def leaking_path(random: Random) -> str:
+    """A path, often none of a stream, with a secret in one of its parts."""
+    chosen = {
+        "{user}": random.choice(USERS),
+        "{host}": random.choice(["", "db", "db:5432", "db,other:5433", "[::1]:5432"]),
+        "{database}": random.choice(["", "shop", "sh%6Fp"]),
+        "{stream}": random.choice(["", "/", "/orders", "/eu/orders", "/o@v2"]),
+        "{options}": random.choice(["", "sslmode=require", "user=joe"]),
+    }
+    place = random.choice(list(LEAKS))
+    leak = random.choice(LEAKS[place]).replace("@", "<", 1).replace("<", SECRET)
+    joined = leak if place != "{options}" or not chosen[place] else f"{chosen[place]}&{leak}"
+    chosen[place] = joined
+    options = chosen["{options}"]
+    mark = "" if not options or options[0] in "#?" else "?"
+    return (
+        f"postgresql://{chosen['{user}']}{chosen['{host}']}/{chosen['{database}']}{chosen['{stream}']}{mark}{options}"
+    )
+
+
+@pytest.mark.search
+def test_no_part_that_a_path_must_not_have_is_repeated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever call is given it: no error, value of one, log line or output has the secret."""
+    local = str(tmp_path / "s")
+    rt.createStream(local, SCHEMA)
+    calls: list[Callable[[str], Any]] = [
+        *(rt.describeStream, rt.openSink, rt.openReader, rt.listStreams, rt.adoptLocation, rt.deleteStream),
+        lambda path: rt.createStream(path, SCHEMA),
+        lambda path: rt.copyStream(path, local + "2"),
+        lambda path: rt.copyStream("memory://none", path),
+        lambda path: rt.renameStream(path, local),
+        lambda path: rt.renameStream(local, path),
+        lambda path: rt.openReader(path + "\0"),
+        lambda path: rt.createStream(path + "\n", SCHEMA),
+        lambda path: rt.openReader(path + "\udc80"),
+    ]
+    random = Random(20060911)
+    for path in (leaking_path(random) for _ in range(300)):
+        call = random.choice(calls)
+        with pytest.raises(rt.InvalidOptionError) as caught:
+            call(path)
+        error = caught.value
+        assert SECRET not in f"{error} {error!r} {error.values} {error.__cause__!r} {error.__context__!r}", path
+        assert SECRET not in CliRunner().invoke(main, ["describe", "--", path]).output, path
+    assert SECRET not in f"{caplog.text}{capfd.readouterr()}"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,10 @@ def test_a_text_that_is_long_loses_its_middle():
         "delta:s3://AK:sEcReT@b/x",
         "x://:sEc@ReT@h",
         "postgresql://db/shop?password=sEcReT&x=1",
+        "postgresql://db/shop/s#password=sEcReT",
+        "postgresql://u%3AsEcReT@db/shop",
+        "postgresql://?host=u:sEcReT@db",
+        "postgresql:///shop?dbname=x&host=u%3asEcReT%40db",
     ],
 )
 def test_no_text_repeats_a_password_in_an_address(address):

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from psycopg import ProgrammingError
@@ -10,7 +10,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 
 from spark_rowtime.errors import InvalidOptionError
-from spark_rowtime.types.arguments import did_you_mean, nearest
+from spark_rowtime.types.arguments import did_you_mean, nearest, to_text
 from spark_rowtime.types.short_repr import short_repr
 
 SCHEME = "postgresql://"
@@ -29,6 +29,11 @@ _PATH = re.compile(
 )
 _CUT_PASSWORD = re.compile(r"[^@/?]+:\d*[/?]([^/?@]*@|[^@?]*@[^/?]*/)")
 """``user:12/34@host/database/stream``; also a database whose name has a @, which may be written %40."""
+_ENCODED_COLON = re.compile("%3a", re.IGNORECASE)
+_USER_AND_PASSWORD = re.compile(r"[^@]*:[^@]*@.*", re.DOTALL)
+"""A value in which somebody has put ``user:password@host`` where the name of a host, a user or a database belongs."""
+_QUOTED = re.compile('".*"', re.DOTALL)
+"""What the client library repeats of a text that it cannot read."""
 _EXAMPLE = "postgresql://db.example.com:5432/shop/orders"
 
 
@@ -68,27 +73,49 @@ def address(path: str) -> Address:
 
 
 def database_address(path: str) -> Address:
-    """Parses the path of a database, or of a stream in it; ``stream`` is then its name, or the beginning of names."""
-    _require_no_secret(path)
+    """Parses the path of a database, or of a stream in it; ``stream`` is then its name, or the beginning of names.
+
+    Law (*no secret is repeated*): an error shows the path only once it is known to have no part that a path may not
+    have. So it says which part that is, and shows the user alone.
+    """
+    shown = _require_no_secret(path)
+    if not _is_text(path):
+        raise _unreadable(shown, "it has a NUL character or an unpaired surrogate")
     parts = _PATH.fullmatch(path)
     if parts is None or not parts["database"]:
         raise InvalidOptionError(
-            f"{path} is no path of a database. Write postgresql://host:port/database/stream, such as {_EXAMPLE}.",
-            path=path,
+            f"{shown} is no path of a database. Write postgresql://host:port/database/stream, such as {_EXAMPLE}.",
+            option="path",
         )
     options = f"?{parts['options']}" if parts["options"] else ""
-    try:
-        given = conninfo_to_dict(f"{SCHEME}{parts['server']}/{parts['database']}{options}")
-    except ProgrammingError as error:
-        raise InvalidOptionError(f"{path} cannot be used as a connection string: {error}", path=path) from None
+    given, why = _parsed(f"{SCHEME}{parts['server']}/{parts['database']}{options}")
+    if why:
+        raise _unreadable(shown, why)
     stream = parts["stream"] or ""
     if "\x00" in unquote(stream):
         raise InvalidOptionError("The name of a stream must not have a NUL character.", path=path)
     return Address(path, make_conninfo("", **given), stream)
 
 
-def _require_no_secret(path: str) -> None:
-    rest = path.removeprefix(SCHEME)
+def _parsed(string: str) -> tuple[dict[str, Any], str]:
+    """The options of a connection string, or why it has none. The error of the library would repeat it as a context."""
+    try:
+        return conninfo_to_dict(string), ""
+    except ProgrammingError as error:
+        return {}, _QUOTED.sub('"..."', str(error).strip())
+
+
+def _is_text(path: str) -> bool:
+    """Whether a stream can have that path. The error of ``to_text`` would repeat it, also as a context."""
+    try:
+        return to_text(path, "path") == path
+    except InvalidOptionError:
+        return False
+
+
+def _require_no_secret(path: str) -> str:
+    """Returns what errors may show of a path. Raises InvalidOptionError if it has a part that may be a secret."""
+    rest = _ENCODED_COLON.sub(":", path.removeprefix(SCHEME))
     user, at, hosts = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")
     # A part of a password that has a slash may stand for the port, and the rest of it for the database or the stream.
     if _CUT_PASSWORD.match(rest) or not all(map(_HOST.fullmatch, hosts.split(","))):
@@ -98,16 +125,44 @@ def _require_no_secret(path: str) -> None:
             option="path",
         )
     shown = f"{SCHEME}{user.partition(':')[0]}{at}..."
-    if at and ":" in user:
-        raise InvalidOptionError(
-            f"The path {shown} has a password. {_STORED} Set the environment variable PGPASSWORD, or use a password "
-            "file (~/.pgpass) or a service (PGSERVICE) instead.",
-            option="path",
-        )
-    for part in filter(None, rest.partition("?")[2].split("&")):
-        name = unquote(part.partition("=")[0])
-        if name not in _OPTIONS:
-            raise _refused(shown, name)
+    place, _, options = rest.partition("?")
+    database = place.partition("/")[2].partition("/")[0]
+    if (at and ":" in user) or _USER_AND_PASSWORD.fullmatch(unquote(database)):
+        raise _with_password(shown)
+    if "#" in rest:
+        raise _unreadable(shown, "it has a '#', which a name has as %23")
+    for part in filter(None, options.split("&")):
+        _require_plain(shown, part)
+    return shown
+
+
+def _require_plain(shown: str, part: str) -> None:
+    """Raises InvalidOptionError if ``name=value`` is no option that a path may have, or has a password in it."""
+    name, equals, value = part.partition("=")
+    if not equals:
+        raise _unreadable(shown, "one of its options has no value, or one has a '&', which is written %26")
+    name, value = unquote(name), unquote(value)
+    if name not in _OPTIONS:
+        raise _refused(shown, name)
+    if _USER_AND_PASSWORD.fullmatch(value) or (name == "user" and ":" in value):
+        raise _with_password(shown)
+    if "=" in part.partition("=")[2]:
+        raise _unreadable(shown, f"the value of {name} has a '=', which is written %3D")
+
+
+def _with_password(shown: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The path {shown} has a password. {_STORED} Set the environment variable PGPASSWORD, or use a password "
+        "file (~/.pgpass) or a service (PGSERVICE) instead.",
+        option="path",
+    )
+
+
+def _unreadable(shown: str, why: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        f"The path {shown} cannot be used as a connection string: {why}. (The rest is not shown: it may be secret.)",
+        option="path",
+    )
 
 
 _STORED = "Paths are stored in checkpoints, query plans and logs, so they must not contain secrets."
