@@ -1,11 +1,11 @@
 """The web application: the page, the JSON under /api, and /metrics. All of it is read only, and refuses other hosts."""
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -122,6 +122,10 @@ HEADERS = {
 """A page loads nothing from elsewhere, runs no text as a script, and is in no frame. Other origins cannot read it."""
 
 
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._~-]+))(?::\d{0,5})?")
+"""A name or an address, and maybe a port. Nothing stands before it, as a user does in a URL, or behind it."""
+
+
 class Guard:
     """Refuses requests that name this server by a host name that it does not have, and adds HEADERS to each answer.
 
@@ -149,11 +153,8 @@ class Guard:
         await app(scope, receive, with_headers)
 
     def _is_own(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
-            return False
-        return name is not None and (name in self._names or _is_address(name))
+        found = _HOST.fullmatch(host.lower())
+        return found is not None and (found["name"] in self._names or _is_address(found["address"] or found["name"]))
 
 
 def _is_address(name: str) -> bool:

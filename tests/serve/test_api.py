@@ -166,14 +166,19 @@ def test_hosts_that_may_be_asked(orders: str, serve: Serve) -> None:
         assert asked(server, "/api/streams", f"{host}:{server.port}").status == 200, host
 
 
-HOSTILE_HOSTS = ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "a b", "[::"]
+HOSTILE_HOSTS = [
+    *("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "a b", "[::"),
+    *("evil.example@localhost", "evil.example:80@127.0.0.1", "localhost/evil.example", "127.0.0.1?evil.example"),
+    *("localhost#evil.example", "[::1]evil.example", "[::1%evil.example]", "localhost:port", "localhost:123456"),
+    *("local\thost", "\u00ff", "localhost,evil.example", "[evil.example]", "[v1.evil]", "x" * 8000),
+]  # fmt: skip
 
 
 def test_another_name_that_points_here_is_refused(orders: str, serve: Serve) -> None:
     """DNS rebinding: a page elsewhere lets its own name point to this address."""
     server = serve(orders)
     for host in HOSTILE_HOSTS:
-        for path in ("/", "/api/streams", "/api/live", "/metrics"):
+        for path in ("/", "/api/streams", "/api/streams/", "/api/live", "/metrics"):
             answer = asked(server, path, host)
             assert answer.status in (400, 421), host
             assert orders.encode() not in answer.body
