@@ -6,6 +6,7 @@ import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import create_store, open_store
+from spark_rowtime.store.postgres import connection as connection_module
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
@@ -79,3 +80,25 @@ def test_a_lost_connection_is_not_told_by_the_client_library(
         with postgres.connect() as other, pytest.raises(Exception, match="terminating"), other.pipeline():
             other.execute("SELECT pg_terminate_backend(pg_backend_pid())").fetchone()
         assert any("error ignored" in message for message in caplog.messages)
+
+
+BROKEN = "DO $$ BEGIN RAISE io_error USING MESSAGE = 'could not read block 7'; END $$"
+
+
+def test_only_who_commits_is_told_of_commits(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader has none that may have landed."""
+    path = postgres.url("advice/again")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+    with rt.openSink(path, producer="a", linger="1 hour") as sink, rt.openReader(path) as reader:
+        sink.sendRow(("2026-01-05T10:00:00Z", 1))
+        sink.sendRow(("2026-01-05T10:01:00Z", 2))
+        with monkeypatch.context() as broken:
+            broken.setattr(connection_module, "SETTINGS", BROKEN)
+            said = {}
+            for kind, store, call in (("read", reader._store, reader.read), ("commit", sink._store, sink.flush)):
+                store._connection._drop()  # type: ignore[attr-defined]
+                with pytest.raises(rt.StoreUnavailableError, match=r"could not read block 7\)\. Call again") as raised:
+                    call()
+                said[kind] = str(raised.value)
+        assert "commit" not in said["read"]
+        assert "a commit that has landed in spite of this error" in said["commit"]

@@ -13,6 +13,11 @@ _OTHER_SESSION = (errors.InvalidSqlStatementName, errors.DuplicatePreparedStatem
 """Errors of a session without the statements of this client, or with another one's."""
 _OTHER_TABLES = (errors.InvalidSchemaName, errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 """Errors of a schema that has not what this version of the project has put there."""
+_AGAIN = "Call again."
+"""What may help. It is said of a commit that it does no harm: see ``of_commit``."""
+_COMMIT_AGAIN = (
+    "Call again: a commit that has landed in spite of this error is recognised by its number, and does not land twice."
+)
 _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, dict[str, str]], ...] = (
     (
         errors.InsufficientPrivilege,
@@ -42,9 +47,9 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
     (
         errors.QueryCanceled,
         (
-            "The server of {path} has cancelled this call: {what}. Call again: a commit that has landed in spite of "
-            "this error does not land twice. If it took too long, let statement_timeout of the user and of the "
-            "database be longer than the 10 seconds that a call may wait for a lock, and than large reads take, or 0."
+            "The server of {path} has cancelled this call: {what}. Call again. If it took too long, let "
+            "statement_timeout of the user and of the database be longer than the 10 seconds that a call may wait for "
+            "a lock, and than large reads take, or 0."
         ),
         {},
     ),
@@ -80,6 +85,12 @@ def database_error(error: psycopg.Error, path: str) -> RowtimeError:
         if isinstance(error, kinds):
             return StoreUnavailableError(meaning.format(path=path, what=what), path=path, **lacks)
     return StoreUnavailableError(f"The database of {path} cannot be used just now ({what}). {_advice(what)}", path=path)
+
+
+def of_commit(error: RowtimeError) -> RowtimeError:
+    """The error for whoever commits: if it says to call again, also that the commit may have landed."""
+    said = str(error)
+    return error if _AGAIN not in said else type(error)(said.replace(_AGAIN, _COMMIT_AGAIN), **error.values)
 
 
 def _has_other_session(error: psycopg.Error) -> bool:
@@ -130,10 +141,7 @@ def _advice(what: str) -> str:
         if re.search(said, what):
             return f"{advice} {form}, and the variables PG* of the environment."
     where = f"If the server runs, check host and port {form}. " if "Connection refused" in what else ""
-    return (
-        f"{where}Call again: a commit that has landed in spite of this error is recognised by its number, and does not "
-        "land twice."
-    )
+    return f"{where}{_AGAIN}"
 
 
 def _text(error: psycopg.Error) -> str:

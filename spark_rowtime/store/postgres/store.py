@@ -40,6 +40,7 @@ from spark_rowtime.store.postgres import (
 from spark_rowtime.store.postgres import cuts as topic_cuts
 from spark_rowtime.store.postgres.ahead import Ahead
 from spark_rowtime.store.postgres.connection import Connection, Statement, gone
+from spark_rowtime.store.postgres.database_error import of_commit
 from spark_rowtime.store.postgres.inline import CarriedTrains, Inline, may_be_object
 from spark_rowtime.store.postgres.log_state import LogState
 from spark_rowtime.store.postgres.object_removal import ObjectRemoval
@@ -293,7 +294,8 @@ class PostgresStore(LedgerStore):
         except RowtimeError as error:
             if refused(error):
                 self._unsettled.pop(commit.producer, None)
-            raise
+                raise
+            raise of_commit(error) from None
         self._unsettled.pop(commit.producer, None)
         return receipt
 
