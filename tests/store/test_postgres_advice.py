@@ -1,13 +1,16 @@
 """What an error of the database says is to be done: to call again only where that may help."""
 
 import logging
+import socket
 
+import psycopg
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.postgres import connection as connection_module
 from spark_rowtime.store.postgres.connection import WAIT_SECONDS
+from spark_rowtime.store.postgres.database_error import database_error
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.streams import SCHEMA, Writer, lock_gate
@@ -82,6 +85,7 @@ def test_a_lost_connection_is_not_told_by_the_client_library(
         assert any("error ignored" in message for message in caplog.messages)
 
 
+FULL = "DO $$ BEGIN RAISE disk_full USING MESSAGE = 'could not extend file: No space left on device'; END $$"
 BROKEN = "DO $$ BEGIN RAISE io_error USING MESSAGE = 'could not read block 7'; END $$"
 
 
@@ -102,3 +106,42 @@ def test_only_who_commits_is_told_of_commits(postgres: PostgresServer, monkeypat
                 said[kind] = str(raised.value)
         assert "commit" not in said["read"]
         assert "a commit that has landed in spite of this error" in said["commit"]
+
+
+def test_a_full_disk_is_said(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = postgres.url("advice/full")
+    create_store(path, SCHEMA, StreamSettings())
+    monkeypatch.setattr(connection_module, "SETTINGS", FULL)
+    with pytest.raises(rt.StoreUnavailableError, match=r"The disk of the server of .* is full: could not extend"):
+        open_store(path)
+
+
+def test_a_server_that_takes_no_more_connections(postgres: PostgresServer) -> None:
+    path = postgres.url("advice/many")
+    create_store(path, SCHEMA, StreamSettings())
+    postgres.execute("CREATE ROLE one_too_many LOGIN CONNECTION LIMIT 0")
+    with pytest.raises(rt.StoreUnavailableError, match=r"too many connections .*max_connections"):
+        open_store(postgres.url("advice/many", user="one_too_many"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL:  sorry, too many clients already",
+        "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "FATAL:  no more connections allowed (max_client_conn)",
+        "FATAL:  could not write init file: No space left on device",
+    ],
+)
+def test_what_a_connection_fails_by_has_an_advice(said: str) -> None:
+    """The client library gives these errors no SQLSTATE."""
+    advice = str(database_error(psycopg.OperationalError(f"connection failed: {said}"), "postgresql://h/d/s"))
+    assert ("Make room" if "space" in said else "max_connections") in advice
+
+
+def test_a_server_that_does_not_answer_a_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(rt.StoreUnavailableError) as raised:
+        rt.describeStream(f"postgresql://rowtime@127.0.0.1:{silent.getsockname()[1]}/shop/s?connect_timeout=2")
+    assert "timeout expired" in str(raised.value)
+    assert "no firewall" in str(raised.value)
+    assert "connect_timeout" in str(raised.value)

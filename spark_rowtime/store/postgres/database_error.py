@@ -54,6 +54,14 @@ _MEANT: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, 
         {},
     ),
     (
+        errors.DiskFull,
+        (
+            "The disk of the server of {path} is full: {what}. Nothing of this call has landed. Make room there, "
+            "then call again; `rowtime gc` removes old rows."
+        ),
+        {},
+    ),
+    (
         errors.LockNotAvailable,
         (
             "Another client keeps the stream at {path} locked ({what}). Nothing of this call was committed. Try again, "
@@ -123,6 +131,21 @@ _UNREACHED = {
 """The same for a server that is not even asked, or not the right one."""
 
 
+_LATER = {
+    "too many clients|too many connections|remaining connection slots|no more connections allowed": (
+        "The server has as many connections as it may. Close some, or raise max_connections, the CONNECTION LIMIT of "
+        "the user or the database, or max_client_conn of the pooler."
+    ),
+    "No space left on device": "The disk of the server is full. Make room there.",
+    "timeout expired": (
+        "The server has not answered in time. If it runs, check the host and the port {form}, and that no firewall "
+        "drops what is sent there. For a slow one, raise connect_timeout in the path or PGCONNECT_TIMEOUT."
+    ),
+    "Connection refused": "If the server runs, check host and port {form}.",
+}
+"""The same where another call may succeed. A connection that is refused has no SQLSTATE."""
+
+
 def _advice(what: str) -> str:
     """What to do. A connection that fails may be one to another place than is meant."""
     form = "in the path, postgresql://USER@HOST:PORT/DATABASE/STREAM"
@@ -140,8 +163,10 @@ def _advice(what: str) -> str:
     for said, advice in _UNREACHED.items():
         if re.search(said, what):
             return f"{advice} {form}, and the variables PG* of the environment."
-    where = f"If the server runs, check host and port {form}. " if "Connection refused" in what else ""
-    return f"{where}{_AGAIN}"
+    for said, advice in _LATER.items():
+        if re.search(said, what):
+            return f"{advice.format(form=form)} {_AGAIN}"
+    return _AGAIN
 
 
 def _text(error: psycopg.Error) -> str:
