@@ -20,6 +20,7 @@ from spark_rowtime.admin.streams import (
 )
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.clock import Status
+from spark_rowtime.cli.intervals import Interval
 from spark_rowtime.cli.output import as_json, echo_json, say, say_all, table, text_width
 from spark_rowtime.producer.departure import closeProducer, detachProducer
 from spark_rowtime.store import check_store, in_database
@@ -125,7 +126,11 @@ def _row(folder: str, stream: ListedStream) -> tuple[str, ...]:
 @click.command()
 @click.argument("stream")
 @click.option("--add", help="Columns in DDL, such as 'coupon STRING, discount DECIMAL(5,2)'.")
-@click.option("--max-ahead", help="How far ahead of the clock rows and bounds may be: '1 week'; 'unlimited': any.")
+@click.option(
+    "--max-ahead",
+    type=Interval("unlimited"),
+    help="How far ahead of the clock rows and bounds may be: '1 week'; 'unlimited': any.",
+)
 @click.option(
     "--producer", "producers", multiple=True, help="A producer that the stream waits for; repeat it for each."
 )
@@ -144,6 +149,10 @@ def alter(
 
     Rows from before are null in new columns. Sinks that are open keep the settings with which they were opened.
     """
+    if add is None and max_ahead is None and not producers and closed is None:
+        raise click.UsageError(
+            "Nothing is to be altered. Give --add, --max-ahead, --producer, --closed or --not-closed."
+        )
     ahead = {} if max_ahead is None else {"maxAhead": max_ahead}
     alterStream(stream, add=add, producers=producers, closed=closed, **ahead)
     info = describeStream(stream)

@@ -12,6 +12,7 @@ from spark_rowtime.announce.period import Period, iso_text
 from spark_rowtime.announce.targets import METHODS
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import as_json, log_to_stderr, say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.errors import InvalidOptionError
@@ -65,7 +66,7 @@ from spark_rowtime.types.json_values import dump
     metavar="STATUS",
     help="A status, such as 409, by which the target says that it has a call already; 2xx is one anyway.",
 )
-@click.option("--timeout", help="How long a whole call may take.  [default: 30 s]")
+@click.option("--timeout", type=INTERVAL, help="How long a whole call may take.  [default: 30 s]")
 @click.option(
     "--retries",
     type=click.IntRange(0, 1_000_000),

@@ -18,6 +18,7 @@ from spark_rowtime.adapter.loading import load_class
 from spark_rowtime.admin.description import show_bound
 from spark_rowtime.cli.argument_texts import client_settings, config_for, config_option, settings_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import say
 from spark_rowtime.cli.streams import waiting_for
 from spark_rowtime.drain.gathering import GatheringSink
@@ -48,10 +49,12 @@ from spark_rowtime.types.plugins import plugin_names
 @click.option("--name", help="Register under this name: retention then keeps what is still to be drained.")
 @click.option(
     "--every",
+    type=INTERVAL,
     help=f"Into a table or a topic: the interval between two commits.  [default: {EVERY}; a topic: {topic.EVERY}]",
 )
 @click.option(
     "--bounds-every",
+    type=INTERVAL,
     help=f"Into a table: the least interval between a commit and one that has a bound, but no rows.  "
     f"[default: {BOUNDS_EVERY}]",
 )

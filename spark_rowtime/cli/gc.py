@@ -8,6 +8,7 @@ import click
 
 from spark_rowtime.admin.description import blocking
 from spark_rowtime.admin.streams import Advance, progress_bar
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.errors import RowtimeError
 from spark_rowtime.store import open_store
@@ -20,7 +21,9 @@ from spark_rowtime.types.timestamps import to_interval
 @click.command()
 @click.argument("stream")
 @click.option(
-    "--age", help="Remove rows committed at least this long ago: '7 days'.  [default: the stream's retainAge]"
+    "--age",
+    type=INTERVAL,
+    help="Remove rows committed at least this long ago: '7 days'.  [default: the stream's retainAge]",
 )
 @click.option(
     "--bytes",
@@ -31,6 +34,7 @@ from spark_rowtime.types.timestamps import to_interval
 @click.option("--forget", multiple=True, metavar="READER", help="First forget a reader that will not come back.")
 @click.option(
     "--forget-older",
+    type=INTERVAL,
     metavar="AGE",
     help="First forget the readers that were not seen for this long: '30 days'. A running one is seen each minute.",
 )

@@ -17,6 +17,7 @@ from spark_rowtime.cli.csv_feed import CsvFeed, FeedOptions
 from spark_rowtime.cli.csv_rows import CsvRows
 from spark_rowtime.cli.cuts import show_offsets
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import as_json, echo_json, say
 from spark_rowtime.cli.streams import uncreated
 from spark_rowtime.errors import InvalidOptionError, StreamNotFoundError
@@ -45,7 +46,9 @@ from spark_rowtime.types.timestamps import to_interval
     metavar="COLUMN",
     help="Declare each producer's rows to be in order per value of this column: see openSink(inOrderPer=...).",
 )
-@click.option("--bounds", help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'.")
+@click.option(
+    "--bounds", type=INTERVAL, help="The interval of rowtime at which every producer sends a bound: 1h, '15 minutes'."
+)
 @click.option("--final", help="The bound at the end.  [default: the last rowtime, strict]")
 @click.option("--complete", is_flag=True, help="The producers will never send again: every window closes.")
 @click.option(

@@ -9,6 +9,7 @@ from spark_rowtime.admin.description import described, show_bound, show_settings
 from spark_rowtime.bounds.clock import Status
 from spark_rowtime.cli.admin import releasing
 from spark_rowtime.cli.cuts import show_offsets
+from spark_rowtime.cli.intervals import INTERVAL, Interval
 from spark_rowtime.cli.output import as_json, duration, echo_json, fact, marked, say_all, styled, table, text_width
 from spark_rowtime.errors import StreamNotFoundError
 from spark_rowtime.store.record import ATTACHED
@@ -23,15 +24,20 @@ from spark_rowtime.types.short_repr import short_repr, some
 @click.command()
 @click.argument("stream")
 @click.option("--schema", required=True, help="DDL, such as 'rowtime TIMESTAMP NOT NULL, ticker STRING'.")
-@click.option("--max-lag", help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'.")
-@click.option("--idle-timeout", help="A producer that is silent for longer stops counting: '30 s'.")
+@click.option(
+    "--max-lag", type=INTERVAL, help="How far, in rowtime, the slowest producer may hold the fastest back: '1 hour'."
+)
+@click.option("--idle-timeout", type=INTERVAL, help="A producer that is silent for longer stops counting: '30 s'.")
 @click.option(
     "--max-ahead",
+    type=Interval("unlimited"),
     default="1 day",
     show_default=True,
     help="Reject rows and refuse bounds that are further ahead of the clock; 'unlimited': take any.",
 )
-@click.option("--retain-age", help="Remove rows committed at least this long ago that no reader needs: '7 days'.")
+@click.option(
+    "--retain-age", type=INTERVAL, help="Remove rows committed at least this long ago that no reader needs: '7 days'."
+)
 @click.option("--retain-bytes", type=click.IntRange(0), help="Remove the oldest rows beyond this many bytes, likewise.")
 @click.option(
     "--retain-rejected",

@@ -8,6 +8,7 @@ from spark_rowtime.adapter.adapter import RESTART_SECONDS, host, restart_seconds
 from spark_rowtime.adapter.search_path import add_current_folder
 from spark_rowtime.cli.argument_texts import client_settings, config_option, settings_option
 from spark_rowtime.cli.host import terminable
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import log_to_stderr
 from spark_rowtime.kafka.address import topic_address
 from spark_rowtime.kafka.client import library
@@ -33,12 +34,19 @@ from spark_rowtime.kafka.watch import EVERY, KafkaWatch, create_watched
 @click.option("--time-unit", help="The unit of the field: s, ms, us, ns, hlc or tso.  [default: an ISO 8601 text]")
 @click.option("--tz", help="The time zone of texts that name none, such as Europe/Berlin.  [default: UTC]")
 @click.option("--decoder", type=click.Choice(FORMATS), default="json", show_default=True)
-@click.option("--lateness", help="How far a message may lie below the largest one of its partition.  [default: 0 s]")
+@click.option(
+    "--lateness",
+    type=INTERVAL,
+    help="How far a message may lie below the largest one of its partition.  [default: 0 s]",
+)
 @click.option(
     "--delay",
+    type=INTERVAL,
     help="How long after its time a message may be seen in the topic. It lets a partition go on where nothing comes.",
 )
-@click.option("--every", default=EVERY, show_default=True, help="A partition sends a bound at most so often.")
+@click.option(
+    "--every", type=INTERVAL, default=EVERY, show_default=True, help="A partition sends a bound at most so often."
+)
 @click.option("--start", type=click.Choice(["earliest", "latest"]), default="earliest", show_default=True)
 @click.option("--lost", type=click.Choice(["fail", "skip"]), default="fail", show_default=True)
 @click.option("--until-end", is_flag=True, help="End once all is followed that the topic has now.")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from spark_rowtime.admin.description import show_bound
+from spark_rowtime.cli.intervals import INTERVAL
 from spark_rowtime.cli.output import as_json, duration, echo_json, fact, marked, say, say_all, text_width
 from spark_rowtime.diagnosis.explanation import Explanation
 from spark_rowtime.diagnosis.wait import wait as wait_for
@@ -32,7 +33,11 @@ _WITHIN = click.option(
 )
 @click.option("--query", help="The name or id of a query that reads the stream: about its output instead.")
 @click.option(
-    "--silent-after", default="10 s", show_default=True, help="A producer that sent nothing for so long is silent."
+    "--silent-after",
+    type=INTERVAL,
+    default="10 s",
+    show_default=True,
+    help="A producer that sent nothing for so long is silent.",
 )
 @_WITHIN
 @as_json
@@ -100,7 +105,7 @@ def _chain(found: Explanation, width: int, now: datetime) -> list[str]:
 @click.command()
 @click.argument("token")
 @click.argument("stream")
-@click.option("--timeout", help="How long to wait, such as '30 s'; forever without it.")
+@click.option("--timeout", type=INTERVAL, help="How long to wait, such as '30 s'; forever without it.")
 @_WITHIN
 @click.pass_context
 def wait(context: click.Context, token: str, stream: str, timeout: str | None, within: tuple[str, ...]) -> None:

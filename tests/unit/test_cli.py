@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -304,3 +305,46 @@ def test_send_leaves_the_checkpoint_of_another_feed_alone(orders: str, tmp_path:
     with rt.openSink(orders, producer="shop") as sink:
         sink.flush(checkpoint="[" * 100_000)
     assert "of another feed" in refused("send", orders, "--csv", file, "--rowtime", "rowtime", "--producer", "who")
+
+
+LENGTHS = {
+    "create s --schema x": ["--max-lag", "--idle-timeout", "--max-ahead", "--retain-age"],
+    "alter s": ["--max-ahead"],
+    "gc s": ["--age", "--forget-older"],
+    "watch kafka://h:1/t b": ["--lateness", "--delay", "--every"],
+    "drain s delta:d": ["--every", "--bounds-every"],
+    "announce s --to success:d --every 1h": ["--timeout"],
+    "send s": ["--bounds"],
+    "wait token s": ["--timeout"],
+    "why s": ["--silent-after"],
+}
+"""The options that are lengths of time, by command."""
+
+
+@pytest.mark.parametrize(("command", "option"), [(c, option) for c, options in LENGTHS.items() for option in options])
+@pytest.mark.parametrize("text", ["7", "soon", "-1 hour", ""])
+def test_a_length_of_time_without_a_unit_is_wrong_usage(command: str, option: str, text: str) -> None:
+    result = rowtime(*command.split(), option, text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert option in result.stderr
+    assert f"{text!r} is no length of time. Write a number and a unit" in result.stderr
+    assert ("'unlimited'" in result.stderr) == (option == "--max-ahead")
+
+
+def test_no_option_that_is_a_length_of_time_is_left_out() -> None:
+    """Those of announce are periods, which a calendar has: --every."""
+    told = re.compile("how long|how far|so long|length of|interval|hours?'|days'", re.IGNORECASE)
+    found = {
+        (name, option.opts[0])
+        for name, command in main.commands.items()
+        for option in command.params
+        if isinstance(option, click.Option) and told.search(option.help or "") and not option.is_flag
+    }
+    known = {(command.split()[0], option) for command, options in LENGTHS.items() for option in options}
+    assert found - known <= {("announce", "--every"), ("announce", "--tz")}
+
+
+def test_an_alteration_of_nothing_is_wrong_usage(orders: str) -> None:
+    result = rowtime("alter", orders)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Nothing is to be altered. Give --add, --max-ahead" in result.stderr
