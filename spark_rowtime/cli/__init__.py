@@ -3,6 +3,7 @@
 import errno
 import os
 import shlex
+import signal
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -93,7 +94,10 @@ def add_completion(group: click.Group) -> None:
 
 
 class _Commands(click.Group):
-    """Prints a RowtimeError as one message without a traceback. The exit code is then 1; of wrong usage it is 2."""
+    """Prints a RowtimeError as one message without a traceback. The exit code is then 1; of wrong usage it is 2.
+
+    Of a command that Ctrl-C has ended it is that of any program that SIGINT has ended, once all is closed.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -104,6 +108,9 @@ class _Commands(click.Group):
             if error.errno != errno.ENOSPC:
                 raise
             raise click.ClickException(f"The output cannot be written ({error.strerror}).") from error
+        except KeyboardInterrupt:
+            click.echo("\nAborted!", err=True)
+            raise SystemExit(128 + signal.SIGINT) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

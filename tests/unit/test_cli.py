@@ -193,7 +193,7 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
     assert row == '2006-09-11T12:05:30Z  ticker="IBM"  price=1.0\n'
     assert later == "-- every later row is at or after 2006-09-11T12:06:00Z\n"
     assert all(line == "-- the bound waits for shop\n" for line in rest.splitlines(keepends=True))  # it was quiet
-    assert (error, tail.returncode) == ("\nAborted!\n", 1)
+    assert (error, tail.returncode) == ("\nAborted!\n", 130)
 
 
 def test_pyspark_is_not_imported() -> None:
