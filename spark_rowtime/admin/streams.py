@@ -290,7 +290,8 @@ class ListedStream:
 def listStreams(folder: str) -> list[ListedStream]:
     """Lists the streams in a folder, by name. Folders within it are not searched.
 
-    A stream that is damaged, or that this version cannot read, is listed with its error.
+    A stream that is damaged, or that this version cannot read, is listed with its error; so is a directory into which
+    this user may not look, since it may be one.
 
     Args:
         folder: A directory; a database, ``postgresql://host:port/database``; or ``memory://`` for the streams of this
@@ -308,7 +309,7 @@ def listStreams(folder: str) -> list[ListedStream]:
         >>> [(stream.path, stream.info.rows) for stream in rt.listStreams("memory://docs-list/")]
         [('memory://docs-list/orders', 0)]
     """
-    return [_listed(path) for path in list_stores(folder)]
+    return [_listed(path) for path in list_stores(folder, closed=True)]
 
 
 def _listed(path: str) -> ListedStream:

@@ -248,8 +248,11 @@ def delete_store(path: str, before: Use | None) -> None:
     delete_local(_local(path), before)
 
 
-def list_stores(folder: str) -> list[str]:
-    """Returns the paths of the streams in ``folder``: a directory, a database, or ``memory://`` for this process."""
+def list_stores(folder: str, *, closed: bool = False) -> list[str]:
+    """Returns the paths of the streams in ``folder``: a directory, a database, or ``memory://`` for this process.
+
+    ``closed``: also the directories in it into which this user may not look, since each may be a stream.
+    """
     folder = _text(folder)
     if folder.startswith("memory://"):
         return sorted(path for path in STREAMS if path.startswith(folder))
@@ -258,7 +261,7 @@ def list_stores(folder: str) -> list[str]:
         return paths
     from spark_rowtime.store.local import list_local  # noqa: PLC0415
 
-    return [path for path in list_local(_local(folder)) if _is_text(path)]
+    return [path for path in list_local(_local(folder), closed=closed) if _is_text(path)]
 
 
 def _is_text(path: str) -> bool:

@@ -1,5 +1,6 @@
 """A directory that another user may read, and not write into: it is read, and nothing in it changes."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -202,3 +203,19 @@ def test_commands_of_such_a_user(path: str, name: str, shared: Path) -> None:
     names = {"path": path, "folder": str(Path(path).parent), "own": str(own / "copy")}
     run("-m", "spark_rowtime.cli", *(part.format(**names) for part in COMMANDS[name]))
     assert files(path) == before
+
+
+def test_a_directory_that_this_user_may_not_look_into_is_listed_with_the_reason(shared: Path) -> None:
+    """Nobody can say whether it is a stream. A visitor of the page does not learn of it."""
+    for name in ("closed", "open"):
+        rt.createStream(str(shared / name), "rowtime TIMESTAMP NOT NULL")
+    share(shared)
+    (shared / "closed").chmod(0o700)
+    text, _ = run("-m", "spark_rowtime.cli", "list", str(shared), "--json")
+    closed, readable = map(json.loads, text.splitlines())
+    assert (closed["stream"], readable["rows"]) == (str(shared / "closed"), 0)
+    assert "Permission denied" in closed["error"]
+    served, _ = run(
+        "-c", "import sys; from spark_rowtime.store import list_stores; print(list_stores(*sys.argv[1:]))", str(shared)
+    )
+    assert "closed" not in served

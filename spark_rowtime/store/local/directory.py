@@ -175,17 +175,26 @@ def _what(place: Path) -> str:
         return "a stream"
     if not os.path.lexists(place):
         return "nothing"
-    if place.is_dir() and not os.access(place, os.X_OK):
+    if _is_closed(place):
         return "a directory that this user may not look into"
     return "a directory that is not a stream" if place.is_dir() else "a file"
 
 
-def list_local(folder: str) -> list[str]:
-    """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory."""
+def _is_closed(place: Path) -> bool:
+    """Whether this user may not look into a directory, so that nobody can say whether it is a stream."""
+    return place.is_dir() and not os.access(place, os.X_OK)
+
+
+def list_local(folder: str, *, closed: bool) -> list[str]:
+    """Returns the paths of the streams in ``folder``, by name. Raises StreamNotFoundError if it is no directory.
+
+    ``closed``: also those of directories into which this user may not look. Each may be a stream.
+    """
     place = absolute(folder)
     with storage_errors(place):
         if place.is_dir():
-            return [str(entry) for entry in sorted(place.iterdir()) if not _is_stray(entry) and is_stream(entry)]
+            entries = [entry for entry in sorted(place.iterdir()) if not _is_stray(entry)]
+            return [str(entry) for entry in entries if is_stream(entry) or (closed and _is_closed(entry))]
     raise StreamNotFoundError(
         f"There is {_what(place)} at {place}, not a folder with streams. Check the path.", path=str(place)
     )
