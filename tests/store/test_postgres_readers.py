@@ -179,6 +179,22 @@ def test_a_status_is_its_users_own(postgres: PostgresServer, attacker: Any) -> N
         writer.put_status(HOST, "adapter", "{}")
 
 
+def test_a_name_has_as_many_bytes_as_an_index_takes(postgres: PostgresServer, attacker: Any) -> None:
+    """Also one that the server would compress: all names of a stream are read at once. Names of queries are long."""
+    at, longest, longer = (number_of_orders(attacker), "orders"), "ä" * 1297, "x" * 100_000
+    keep = "SELECT rowtime.keep_reader(%s, %s, %s, 1, NULL, 0, 'stream')"
+    report = "SELECT rowtime.report_account(%s, %s, 'reader', %s, 0, '')"
+    for statement in (keep, report):
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="a name has more than 2600 bytes"):
+            attacker.execute(statement, (*at, longer))
+    with store(postgres, "reader_ann") as ann:
+        with pytest.raises(rt.InvalidOptionError, match="may have up to 2,600 bytes"):
+            ann.keep(longer, place(0))
+        ann.keep(longest, place(0))
+        ann.put_status(READER, longest, "{}")
+        ann.forget(longest)
+
+
 def test_a_viewer_reads_and_registers_nothing(postgres: PostgresServer, database: str) -> None:
     path = postgres.url("orders", user="viewer_ann_shared", database=database)
     with rt.openSink(postgres.url("orders", user="writer_ann_shared", database=database), producer="late") as sink:

@@ -10,12 +10,15 @@ from spark_rowtime.types.timestamps import END
 
 MOST_ENTRIES, MOST_BYTES = 1000, 16 << 20
 """How many readers of a stream one user registers at most, and how many queries report; the bytes of these reports."""
+MOST_NAME_BYTES = 2600
+"""The most bytes of a name, with the role that a status has before it. An index takes longer ones only compressed."""
 FUNCTIONS = (
     files(__package__)
     .joinpath("registrations.sql")
     .read_text("utf-8")
     .replace("- FORGET_ACCOUNT", f"- {FORGET_STATUS_MICROS}")
     .replace(">= MOST_ENTRIES", f">= {MOST_ENTRIES}")
+    .replace("MOST_NAME", str(MOST_NAME_BYTES))
     .replace("> MOST_BYTES", f"> {MOST_BYTES}")
     .replace("LEAST(at_cut, END_OF_TIME)", f"LEAST(at_cut, {END + 1})")
 )

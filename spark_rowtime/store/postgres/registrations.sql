@@ -3,8 +3,8 @@
 -- user replaces or removes, except one who may update the tables; and the registration of a user who may only read goes
 -- to one who may write and registers under its name, so that nobody is there before its query. What has no owner yet, as
 -- of a copy, or of version 4, is that of the first who registers under its name. No time is later than it is, or earlier than the stream's last
--- event, no position is beyond the log's ends, no cut beyond all times, no name breaks a line, and what one user can have
--- there has a limit. Names in capitals are those of Python.
+-- event, no position is beyond the log's ends, no cut beyond all times, no name breaks a line, and names, and what one
+-- user can have there, have a limit. Names in capitals are those of Python.
 CREATE OR REPLACE FUNCTION rowtime.may_replace(owner text) RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp AS $$
     SELECT owner IN ('', session_user::text) OR has_table_privilege(session_user, 'rowtime.readers', 'UPDATE')
@@ -24,6 +24,8 @@ SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF name ~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]' THEN
         RAISE invalid_parameter_value USING MESSAGE = 'a name has a control character';
+    ELSIF octet_length(name) > MOST_NAME THEN
+        RAISE program_limit_exceeded USING MESSAGE = 'a name has more than MOST_NAME bytes';
     ELSIF others >= MOST_ENTRIES THEN
         RAISE configuration_limit_exceeded USING MESSAGE = format('%I has %s of them already', session_user, others);
     ELSIF bytes > MOST_BYTES THEN
