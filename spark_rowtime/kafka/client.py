@@ -147,6 +147,22 @@ def admin_of(producer: Any, topic: str, seconds: float) -> Any:
     return new_client("admin", {"bootstrap.servers": ",".join(f"{broker.host}:{broker.port}" for broker in brokers)})
 
 
+_UNANSWERED = ("_ALL_BROKERS_DOWN", "_TRANSPORT", "_TIMED_OUT")
+"""Kafka's errors for brokers that end each connection, or do not answer."""
+
+
+def plaintext_advice(options: Mapping[str, Any], error: Any) -> str:
+    """What to try where nobody answers a client without TLS: a listener with TLS ends its connections, or waits."""
+    plain = "plaintext" in str(options.get("security.protocol", "plaintext")).lower()
+    name, said = name_and_text(error)
+    if not plain or name not in _UNANSWERED or "Connect to" in said:  # nobody listens there
+        return ""
+    return (
+        " This client connects without TLS. A port of the brokers that is for TLS takes no such connection: set "
+        "security.protocol to SSL, or to SASL_SSL with a user."
+    )
+
+
 def unavailable(servers: str, error: Any, what: str, *, advice: str = "", **values: Any) -> KafkaUnavailableError:
     """The error for a KafkaError, or an exception around one, of a broker that cannot be used.
 

@@ -16,6 +16,7 @@ from spark_rowtime.kafka.client import (
     ConnectionErrors,
     client_options,
     new_client,
+    plaintext_advice,
     unavailable,
 )
 from spark_rowtime.kafka.client_failures import RECEIVED_BYTES
@@ -347,6 +348,7 @@ def _topics(servers: str, options: Mapping[str, Any]) -> Topics:
 
     def failed(error: Any, what: str) -> KafkaUnavailableError:
         admin.poll(0)
-        return unavailable(servers, errors.last or error, what)
+        last = errors.last or error
+        return unavailable(servers, last, what, advice=plaintext_advice(options, last))
 
     return Topics(admin, failed, servers, REQUEST_SECONDS)

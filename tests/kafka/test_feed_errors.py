@@ -2,13 +2,20 @@
 
 import json
 import logging
+import socketserver
+import ssl
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import spark_rowtime as rt
+from spark_rowtime.cli import main
 from tests.kafka.feeds import SCHEMA, Host, eventually, hosts, message, numbers, read
 from tests.sparksession import wait_for
 
@@ -29,6 +36,7 @@ def test_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_rowtime.kafka.topic_adapter.REQUEST_SECONDS", 1.0)
     with pytest.raises(rt.KafkaUnavailableError, match=f"{NOBODY}.*that they run") as failed:
         read(Nowhere(), tmp_path / "s", "orders")
+    assert "without TLS" not in str(failed.value)
     assert failed.value.values["servers"] == NOBODY
 
 
@@ -197,6 +205,38 @@ def test_options_that_cannot_be_used(tmp_path: Path, name: str) -> None:
     with pytest.raises((rt.InvalidOptionError, rt.UnknownOptionError), match=said) as failed:
         read(Nowhere(), tmp_path / "s", **{"topics": "orders", name: value})
     assert "geheim" not in str(failed.value)
+
+
+@contextmanager
+def listener_with_tls() -> Iterator[str]:
+    """The address of a server that ends each connection that is not one of TLS, as a broker does."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+
+    class Listener(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                context.wrap_socket(self.request, server_side=True).recv(1)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Listener) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("options", [{}, {"security.protocol": "ssl"}])
+def test_a_client_without_tls_is_told_so_at_a_port_for_tls(
+    options: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setattr("spark_rowtime.kafka.topic_adapter.REQUEST_SECONDS", 5.0)
+    given = [text for name, value in options.items() for text in ("--set", f"{name}={value}")]
+    with listener_with_tls() as address:
+        told = CliRunner().invoke(
+            main, ["watch", f"kafka://{address}/orders", str(tmp_path / "b"), "--restarts", "0", *given]
+        )
+    assert told.exit_code == 1
+    assert ("This client connects without TLS" in told.stderr) == (not options), told.stderr
 
 
 def secure(kafka: Any, password: str, **more: str) -> dict[str, Any]:
