@@ -217,6 +217,18 @@ REFUSED: dict[str, tuple[Any, tuple[str, ...]]] = {
         sql("SELECT window(rowtime, '1 hour'), k, count(*) FROM a GROUP BY CUBE(window(rowtime, '1 hour'), k)"),
         ("A grouping set without the event time column",),
     ),
+    **{
+        f"a rollup of {what}": (
+            sql(f"SELECT count(*) FROM a GROUP BY ROLLUP({keys})"),
+            ("A grouping set without the event time column", "CUBE and ROLLUP always create a set without it"),
+        )
+        for what, keys in {
+            "rowtime": "rowtime, k",
+            "its hour": "date_trunc('hour', rowtime), k",
+            "the end of a window": "window(rowtime, '1 hour').end, k",
+            "no time": "k, x",
+        }.items()
+    },
     "the right time of a left join": (
         sql(OUTER.format(by="r.rowtime", where="")),
         (NULL, "LEFT OUTER JOIN", "WHERE r.rowtime IS NOT NULL"),
