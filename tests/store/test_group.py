@@ -44,6 +44,14 @@ def outcome(call: Callable[[], Any]) -> Any:
     return receipt.floor, [seconds(one.rows) for one in receipt.rejected]
 
 
+def joining(threads: ThreadPoolExecutor, store: LocalStore, commit: Commit) -> Future[Any]:
+    """A commit of a thread that waits now for the one that leads."""
+    before = len(store._group._waiting)
+    found = threads.submit(store.commit, commit)
+    wait_for(lambda: len(store._group._waiting) > before, "the thread to wait")
+    return found
+
+
 @pytest.fixture
 def transactions(open_here: Open) -> tuple[LocalStore, list[str]]:
     """A store with durability power, and the statements that end its transactions."""
@@ -186,6 +194,60 @@ def test_rows_are_written_while_another_thread_commits(open_here: Open, monkeypa
         assert last.result().rows == 1
     with pytest.raises(rt.SinkClosedError):
         store.stage(batch(3))
+
+
+def test_who_has_landed_does_not_wait_for_the_next_one_that_leads(open_here: Open) -> None:
+    """It may prepare its next commit meanwhile."""
+    store, found, led = open_here(), list[Future[Any]](), list[int]()
+    land, (first, *others, last) = store._group._land, [Writer(store, name).commit([1]) for name in "abcd"]
+
+    def landing(members: Any) -> None:
+        led.append(len(members))
+        for commit in {1: others, 2: [last]}.get(len(led), []):
+            found.append(joining(threads, store, commit))
+        if len(led) == 3:
+            wait_for(lambda: all(one.done() for one in found[:2]), "those that have landed to return")
+        land(members)
+
+    store._group._land = landing
+    with ThreadPoolExecutor(4) as threads:
+        assert threads.submit(store.commit, first).result(60).seq
+        assert len([one.result(60) for one in found]) == 3
+    assert (led, read(store)) == ([1, 2, 1], [1] * 4)
+
+
+def test_who_is_not_woken_waits_no_longer_than_its_patience(open_here: Open) -> None:
+    """An interrupt may come between any two steps of the one that leads."""
+    store = open_here()
+    writer, store._group._leader = Writer(store, "a"), -1
+    writer.send([1])
+    assert (read(store), store._group._leader) == ([1], None)
+
+
+def test_who_is_interrupted_when_it_is_to_lead_wakes_the_next_one(
+    open_here: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_rowtime.store.local.group.PATIENCE_SECONDS", 60.0)
+    store, found, woken = open_here(), list[Future[Any]](), list[str]()
+    land, lead = store._group._land, store._group._lead
+    first, *others = [Writer(store, name).commit([1]) for name in "abc"]
+
+    def landing(members: Any) -> None:
+        found.extend(joining(threads, store, commit) for commit in (others if not found else []))
+        land(members)
+
+    def interrupted(own: Any) -> None:
+        woken.append(own.commit.producer)
+        if own.commit.producer == "b":
+            raise KeyboardInterrupt
+        lead(own)
+
+    store._group._land, store._group._lead = landing, interrupted  # type: ignore[method-assign]
+    with ThreadPoolExecutor(3) as threads:
+        assert threads.submit(store.commit, first).result(60).seq
+        assert isinstance(found[0].exception(60), KeyboardInterrupt)
+        assert found[1].result(10).seq
+    assert (woken, read(store)) == (["a", "b", "c"], [1, 1])
 
 
 def test_who_closes_the_store_takes_no_receipt_away(open_here: Open, monkeypatch: pytest.MonkeyPatch) -> None:
