@@ -48,10 +48,12 @@ class Floors:
 
     def imply(self, floor: int, *, promised: bool) -> None:
         """Records the floor that rows imply. ``promised``: whether a later bound below it is an error."""
-        if promised:
-            self.promised = stronger(self.promised, floor)
-        self.own = stronger(self.own, floor)
-        self.in_force = stronger(self.in_force, floor)
+        if promised and (self.promised is None or self.promised < floor):
+            self.promised = floor
+        if self.own is None or self.own < floor:
+            self.own = floor
+        if self.in_force is None or self.in_force < floor:
+            self.in_force = floor
 
     def learn(self, stream: int | None) -> None:
         """Records the stream's floor."""

@@ -61,6 +61,8 @@ class LateReport:
 
     def raise_postponed(self, groups: int | None = None) -> None:
         """Raises LateRowError for the first ``groups`` of the postponed rows (None: for all), if late rows raise."""
+        if not self._postponed:
+            return
         late = self._postponed[:groups]
         del self._postponed[:groups]
         if late and self.raises:

@@ -92,7 +92,7 @@ class Outbox:
     @property
     def full(self) -> bool:
         """Whether the rows fill a train."""
-        return self.count >= self._max_train_rows
+        return self._count + len(self.rows) >= self._max_train_rows
 
     def start_fast_path(self, ceiling: int | None) -> None:
         """Lets ``rows`` take single rows from the floor in force to ``ceiling``, until one less than fills the train.
@@ -145,7 +145,8 @@ class Outbox:
         self._count += batch.rows.num_rows
         if floor is not None:
             self.floors.imply(floor, promised=self._disorder.implies)
-        self.record_implied_floor()
+        if not self._disorder.implies:
+            self.record_implied_floor()
 
     def promise(self, floor: int, cut: TopicCut | None) -> None:
         """Records a bound that was sent, and the cut that it follows.

@@ -111,7 +111,9 @@ class CommitScheduler:
         left = self._left(now)
         if self._outbox.full or left <= 0:
             self.commit_unasked()
-        if self._outbox.pending and not now < self._timer_due_at <= now + left:
+            if not self._outbox.pending:
+                return
+        if not now < self._timer_due_at <= now + left:
             self._timer_due_at = now + left
             self._wake()
 

@@ -30,6 +30,8 @@ from spark_rowtime.types.timestamps import check_range, to_micros, wall_clock
 
 ALL_KEYS: Any = object()
 """The default of ``key``: a bound is about all rows. None stands for the value NULL."""
+_IN_MEMORY = pa.RecordBatch, pa.Table
+"""A tuple: to make a union of types at each call takes as long as a check of the rows."""
 
 
 class StreamSink(SinkLifecycle):
@@ -182,7 +184,7 @@ class StreamSink(SinkLifecycle):
             >>> rt.describeStream("memory://docs-sendrows").rows
             2
         """
-        if not isinstance(rows, pa.RecordBatch | pa.Table) and type(rows) not in (list, tuple):
+        if not isinstance(rows, _IN_MEMORY) and type(rows) not in (list, tuple):
             with self._lock:
                 self._start_send()
             rows = gathered(rows)
