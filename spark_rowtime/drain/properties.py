@@ -85,6 +85,20 @@ def require_times(properties: Mapping[str, str], target: str, place: str) -> Non
             )
 
 
+def tells_position(properties: Mapping[str, str]) -> bool:
+    """Whether a commit is by a drain that said its position, or by a query, which has none."""
+    return POSITION in properties or QUERY in properties
+
+
+def continued(newest: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """The properties of the newest commit, with the position and the extent of a drain's commit before it.
+
+    Others may write a bound, or another property, and no position: the drain goes on where it was all the same.
+    """
+    kept = (POSITION, FIRST, LAST) if POSITION in before else ()
+    return {**{key: before[key] for key in kept if key in before}, **newest}
+
+
 def batch_in(properties: Mapping[str, str]) -> int:
     """The number of the batch in a commit's properties; -1 if there is none."""
     batch = properties.get(BATCH, "")

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 import spark_rowtime as rt
 from tests.conftest import set_s3_environment
-from tests.tables.lake import Lake
+from tests.tables.lake import TRANSACTIONAL, Lake
 from tests.tables.test_drain import SCHEMA, fill
 from tests.tables.test_refused import append_beside, opened
 from tests.tables.test_set_back import bound, delta, fill_and_drain, iceberg, none_of, set_back
@@ -131,6 +131,41 @@ def test_a_bound_of_another_form_is_refused_by_its_snapshot(orders: Lake, time: 
     snapshot = iceberg().current_snapshot().snapshot_id
     with pytest.raises(rt.StoreCorruptError, match=rf"In snapshot {snapshot} of iceberg:.*, rowtime\.bound is"):
         rt.readTableBound(orders.target("iceberg"))
+
+
+@pytest.mark.parametrize("said", [{"rowtime.bound": "2026-01-05T09:00:00Z"}, {"rowtime.column": "ts"}], ids=str)
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_commits_by_others_without_a_position_do_not_hide_that_of_the_drain(
+    orders: Lake, kind: str, said: dict[str, str]
+) -> None:
+    """They did: the next drain began at the beginning of the stream, and its rows were in the table twice."""
+    fill_and_drain(orders, kind, range(10, 12))
+    extent = {name: orders.commits(kind)[-1][f"rowtime.{name}"] for name in ("first", "last")}
+    for _ in range(2):
+        beside(orders, kind, said)
+    fill(orders.stream, range(12, 14))
+    orders.drain(kind)
+    assert orders.numbers(kind) == [10, 11, 12, 13]
+    assert rt.readTableBound(orders.target(kind)) == bound(13)
+    assert orders.commits(kind)[-1]["rowtime.first"] == extent["first"]
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_drain_begins_where_only_others_have_written_bounds(orders: Lake, kind: str) -> None:
+    opened(orders, kind).close()
+    for hour in (8, 9):
+        beside(orders, kind, {"rowtime.bound": f"2026-01-05T{hour:02d}:00:00Z"})
+    fill_and_drain(orders, kind, range(10, 12))
+    assert orders.numbers(kind) == [10, 11]
+
+
+def beside(orders: Lake, kind: str, said: dict[str, str]) -> None:
+    """A commit without rows by another writer, with these properties."""
+    rows = none_of(orders, kind)
+    if kind == "delta":
+        write_deltalake(delta(orders), rows, mode="append", commit_properties=CommitProperties(custom_metadata=said))
+    else:
+        iceberg().append(rows, snapshot_properties=said)
 
 
 def test_a_line_that_is_no_action_is_refused_by_its_version(orders: Lake) -> None:

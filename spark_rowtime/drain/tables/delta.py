@@ -167,7 +167,8 @@ class DeltaTable(Table):
         return table.transaction_version(_DRAIN) or 0
 
     def _last(self) -> dict[str, str]:
-        found, self._in_sight, missing, went_back = in_sight(self.target, self._log, self._table.version())
+        version, drained = self._table.version(), self._commits(self._table) > 0
+        found, self._in_sight, missing, went_back = in_sight(self.target, self._log, version, drained=drained)
         if missing is None:
             return found
         self._forgotten = not went_back
@@ -179,7 +180,7 @@ class DeltaTable(Table):
                 "(ALTER TABLE ... UNSET TBLPROPERTIES).",
                 path=self.target,
             )
-        if self._commits(self._table):
+        if drained:
             raise DataLostError(
                 f"{self.target} has been drained into, but its log no longer has the commit with the position "
                 f"(version {missing}, or an earlier one): the log was cleaned up (delta.logRetentionDuration) after "

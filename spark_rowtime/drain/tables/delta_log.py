@@ -3,7 +3,7 @@
 import io
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import marked, require_times
+from spark_rowtime.drain.properties import COMMIT, continued, marked, require_times, tells_position
 from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.errors import DataLostError, StoreUnavailableError
 from spark_rowtime.types.extras import import_extra
@@ -48,12 +48,14 @@ class InSight(NamedTuple):
     wentBack: bool = False
 
 
-def in_sight(target: str, log: DeltaLog, version: int) -> InSight:
+def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool) -> InSight:
     """Walks back from ``version``, and reads only the commits on its way.
 
-    A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Raises
+    A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Where a table
+    is ``drained`` into, commits by others with properties and without a position do not hide that of the drain. Raises
     DataLostError where a position lies behind a commit after which nobody knows which rows are there.
     """
+    newest: InSight | None = None
     replaced, went_back = None, False
     while version >= 0:
         commit = log.commit(version)
@@ -61,12 +63,16 @@ def in_sight(target: str, log: DeltaLog, version: int) -> InSight:
             return InSight({}, missing=version, wentBack=went_back)
         if found := marked(commit.said):
             _require_not_replaced(target, replaced)
-            require_times(found, target, f"version {version}")
-            return InSight(found, commit)
+            ends = not drained or tells_position(found) or COMMIT in commit.said
+            if newest is None or ends:
+                require_times(found, target, f"version {version}")
+                newest = newest or InSight(found, commit)
+            if ends:
+                return newest._replace(properties=continued(newest.properties, found))
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore
         version = _restored(target, commit) if commit.isRestore else version - 1
-    return InSight({})
+    return newest or InSight({})
 
 
 def _restored(target: str, commit: DeltaCommit) -> int:

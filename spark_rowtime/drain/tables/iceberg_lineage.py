@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import marked, require_times
+from spark_rowtime.drain.properties import POSITION, continued, marked, require_times, tells_position
 from spark_rowtime.errors import DataLostError
 
 SNAPSHOT = "rowtime.snapshot"
@@ -26,8 +26,22 @@ def in_sight(target: str, table: Any) -> InSight:
 
     A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
     files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
-    raises DataLostError.
+    raises DataLostError. Snapshots by others with properties and without a position do not hide that of a drain.
     """
+    newest: InSight | None = None
+    for found, snapshot in _told(target, table):
+        ends = tells_position(found) or POSITION not in table.properties
+        if newest is None or ends:
+            place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
+            require_times(found, target, place)
+            newest = newest or InSight(found, snapshot)
+        if ends:
+            return newest._replace(properties=continued(newest.properties, found))
+    return newest or InSight({})
+
+
+def _told(target: str, table: Any) -> Iterator[InSight]:
+    """Yields what each snapshot tells that led to the current one, newest first, as far as it tells anything."""
     older, known = _older_metadata(table), _by_id(table.metadata)
     lineage: list[int] = []
     at = table.metadata.current_snapshot_id
@@ -37,15 +51,14 @@ def in_sight(target: str, table: Any) -> InSight:
             known = _merged(known, _by_id(metadata))
             found = marks(known[at]) if at in known else {}
         if found:
-            require_times(found, target, f"snapshot {at}")
-            return InSight(found, known[at])
+            yield InSight(found, known[at])
         if at not in known:
-            return InSight(_of_properties(target, table, at))
+            yield InSight(_of_properties(target, table, at))
+            return
         lineage.append(at)
         at = known[at].parent_snapshot_id
     if lineage and marked(table.properties):
         _require_set_back(target, lineage, known)
-    return InSight({})
 
 
 def _is_first(snapshot: Any) -> bool:
@@ -87,7 +100,6 @@ def _older_metadata(table: Any) -> Iterator[Any]:
 def _of_properties(target: str, table: Any, missing: int) -> dict[str, str]:
     found = marked(table.properties)
     if not found or table.properties.get(SNAPSHOT) == str(missing):
-        require_times(found, target, "the properties")
         return found
     raise DataLostError(
         f"Snapshots of {target} have expired, and with them the one with the position: the parent {missing} of those "
