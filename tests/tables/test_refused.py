@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import spark_rowtime as rt
 from spark_rowtime.cli import main
+from spark_rowtime.drain.tables import outcome
 from tests.failing import Failing
 from tests.tables.lake import FORMATS, TRANSACTIONAL, Lake
 from tests.tables.test_drain import SCHEMA, fill
@@ -383,6 +384,29 @@ def test_no_error_of_a_catalog_has_a_part_of_a_secret(
         rt.readTableBound("iceberg:other.shop.orders")
     shown = "".join(traceback.format_exception(refused.value))
     assert not any(part in shown for part in ("gehe", "i:m", "m@db"))
+
+
+@pytest.mark.parametrize("call", ["load_table", "commit_table"])
+def test_no_error_of_a_table_has_credentials_of_the_answer_of_its_catalog(
+    orders: Lake, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """An answer that pydantic cannot read is in its error, and it has credentials for the files of the table."""
+    from pyiceberg.catalog.rest import TableResponse
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    def answer(*_: object) -> None:
+        TableResponse.model_validate({"config": {"s3.secret-access-key": "geheim"}})
+
+    monkeypatch.setattr(outcome, "PAUSES", ())
+    with opened(orders, "iceberg") as sink, monkeypatch.context() as patch:
+        patch.setattr(SqlCatalog, call, answer)
+        with pytest.raises(
+            rt.RowtimeError, match=r"metadata Field required \[type=missing, input_value=\.\.\., "
+        ) as refused:
+            rt.readTableBound(orders.target("iceberg")) if call == "load_table" else drained(orders, sink)
+        assert "geheim" not in "".join(traceback.format_exception(refused.value))
+    orders.drain("iceberg")
+    assert orders.numbers("iceberg") == list(range(10, 14))
 
 
 def test_a_write_beside_that_fails_ends_the_sink_into_folders_and_nothing_of_it_appears(

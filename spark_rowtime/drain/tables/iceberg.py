@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_rowtime.drain.properties import QUERY, QUERY_STATUS, batch_in
 from spark_rowtime.drain.tables.iceberg_expiry import MADE_WITH, outdated, remove_files
 from spark_rowtime.drain.tables.iceberg_lineage import SNAPSHOT, in_sight, marks
-from spark_rowtime.drain.tables.loading import loading, opened_catalog, unavailable
+from spark_rowtime.drain.tables.loading import loading, opened_catalog, told, unavailable
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.partitions import require_writable
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
@@ -133,6 +133,7 @@ class IcebergTable(Table):
         except RowtimeError:
             raise
         except Exception as error:  # PyIceberg has errors of many classes for what it cannot write
+            error = told(error)
             raise unavailable(self.target, error) from error
         remove_files([old for old in expired if table.snapshot_by_id(old.snapshot_id) is None], before, table)
         if str(table.metadata.current_snapshot_id) != snapshot:

@@ -1,5 +1,6 @@
 """One translation of what a table's library raises while it opens or loads: away, damaged, or configured wrongly."""
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,6 +20,10 @@ _UNCONFIGURED = (
 """PyIceberg's errors of a catalog that is configured in a wrong way, or whose configuration lacks something."""
 
 
+_VALUE = re.compile("input_value=.*(?=, input_type=)")
+"""Where an error of pydantic's shows the answer of a catalog, which may have credentials for the table's files."""
+
+
 @contextmanager
 def loading(target: str, file: object = None) -> Iterator[None]:
     """Around what loads a table, or one ``file`` of it.
@@ -31,12 +36,13 @@ def loading(target: str, file: object = None) -> Iterator[None]:
     except RowtimeError:
         raise
     except Exception as error:
-        if not _is_damage(error):
+        kind, is_damage, at = type(error).__name__, _is_damage(error), file or _metadata_file(error)
+        error = told(error)
+        if not is_damage:
             raise unavailable(target, error) from error
-        at = file or _metadata_file(error)
         raise StoreCorruptError(
-            f"{f'{at} of {target}' if at else target} cannot be read as what it should be ({type(error).__name__}: "
-            f"{_short(error)}). Somebody else has written there, or it is damaged: restore it, or use another table.",
+            f"{f'{at} of {target}' if at else target} cannot be read as what it should be ({kind}: "
+            f"{shown(error)}). Somebody else has written there, or it is damaged: restore it, or use another table.",
             path=target,
             **({"file": str(at)} if at else {}),
         ) from error
@@ -73,7 +79,7 @@ def _says_what_lacks(error: Exception) -> bool:
 
 def unavailable(target: str, error: Exception) -> StoreUnavailableError:
     """The error of a table that cannot be reached just now."""
-    return StoreUnavailableError(f"{target} cannot be read or written: {_short(error)}", path=target)
+    return StoreUnavailableError(f"{target} cannot be read or written: {shown(error)}", path=target)
 
 
 def _is_damage(error: Exception) -> bool:
@@ -94,11 +100,16 @@ def _metadata_file(error: Exception) -> str | None:
     return None
 
 
-def _short(error: Exception) -> str:
+def told(error: Exception) -> Exception:
+    """The error; in place of one that shows values of an answer, one that does not, so that none is in a traceback."""
+    text = _VALUE.sub("input_value=...", str(error))
+    return error if text == str(error) else ValueError(text)
+
+
+def shown(error: Exception) -> str:
     """The lines of an error before the first empty line or stack trace, joined."""
-    return " ".join(
-        takewhile(lambda line: line and "0: <unknown>" not in line, map(str.strip, str(error).splitlines()))
-    )
+    lines = map(str.strip, str(told(error)).splitlines())
+    return " ".join(takewhile(lambda line: line and "0: <unknown>" not in line, lines))
 
 
 def _unconfigured() -> tuple[type[Exception], ...]:

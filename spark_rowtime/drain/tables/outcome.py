@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from spark_rowtime.drain.tables.loading import shown, told
 from spark_rowtime.errors import StoreUnavailableError
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ def settled(
             if isinstance(error, refused):
                 raise
             if pause is None:
-                raise _unanswered(target, error) from error
+                raise _unanswered(target, error) from told(error)
             time.sleep(pause)
     raise AssertionError
 
@@ -56,17 +57,19 @@ def looked_up(target: str, find: Callable[[], T | None], cause: Exception) -> T 
     try:
         return find()
     except Exception as error:  # each catalog and each kind of storage has errors of its own
+        error = told(error)
         raise StoreUnavailableError(
-            f"{target} cannot be read or written: {cause}. Whether it has this commit is not known, since the table "
-            f"could not be asked ({error}). Run the drain or the query again: it begins with what the table has.",
+            f"{target} cannot be read or written: {shown(cause)}. Whether it has this commit is not known, since the "
+            f"table could not be asked ({shown(error)}). Run the drain or the query again: it begins with what the "
+            "table has.",
             path=target,
         ) from error
 
 
 def _unanswered(target: str, error: Exception) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"{target} cannot be read or written: {error}. The commit was tried {len(PAUSES) + 1} times, and was not in "
-        "the table when it was last looked; a request that is still on its way may bring it yet, once. Run the drain "
-        "or the query again: it begins with what the table has.",
+        f"{target} cannot be read or written: {shown(error)}. The commit was tried {len(PAUSES) + 1} times, and was "
+        "not in the table when it was last looked; a request that is still on its way may bring it yet, once. Run the "
+        "drain or the query again: it begins with what the table has.",
         path=target,
     )
