@@ -9,7 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as f
 
 import spark_rowtime as rt
-from spark_rowtime.drain.properties import COLUMN, POSITION
+from spark_rowtime.drain.properties import BOUND, COLUMN, POSITION
 from spark_rowtime.errors import InvalidOptionError
 from tests.lakehouse.orders import hourly, late, progress_of
 from tests.spark.observed_query import Observed
@@ -239,6 +239,19 @@ def test_what_leaves_out_files_that_are_gone_is_refused(orders: Any, spark: Any,
             assert plain.step() == [], "without bounds nothing is refused"
     finally:
         spark.conf.unset(f"spark.sql.files.{name}")
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59.999999Z", "2006-09-11T24:00:00Z", "2006-09-11t11:00:00z"])
+def test_a_bound_that_readers_in_python_do_not_take_is_refused(orders: Any, time: str) -> None:
+    """It counted here: windows were closed up to a time that no other reader of the table knew."""
+    orders.put(("10:10", "a"), bound="10:30")
+    with orders.observed(hourly(orders.rows())) as query:
+        query.step()
+        orders.put(("10:40", "b"), **{BOUND: time})
+        with pytest.raises(
+            StreamingQueryException, match=r"no time after 1970 in ISO 8601 .* start a new query behind"
+        ):
+            query.step()
 
 
 def test_a_bound_about_another_column_is_refused(orders: Any) -> None:

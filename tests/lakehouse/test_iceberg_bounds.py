@@ -14,6 +14,7 @@ from tests.lakehouse.orders import hourly
 from tests.lakehouse.test_bounds_in_commits import (
     test_a_batch_that_runs_again_sees_what_it_saw,
     test_a_bound_about_another_column_is_refused,
+    test_a_bound_that_readers_in_python_do_not_take_is_refused,
     test_a_window_closes_in_the_batch_that_has_passed_the_commit_with_its_bound,
     test_late_rows_are_kept_after_the_table_has_got_a_column,
     test_late_rows_are_kept_once,
@@ -28,6 +29,7 @@ from tests.lakehouse.test_self_joins import (
 __all__ = [
     "test_a_batch_that_runs_again_sees_what_it_saw",
     "test_a_bound_about_another_column_is_refused",
+    "test_a_bound_that_readers_in_python_do_not_take_is_refused",
     "test_a_window_closes_in_the_batch_that_has_passed_the_commit_with_its_bound",
     "test_late_rows_are_kept_after_the_table_has_got_a_column",
     "test_late_rows_are_kept_once",

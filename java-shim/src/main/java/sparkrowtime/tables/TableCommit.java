@@ -2,6 +2,7 @@ package sparkrowtime.tables;
 
 import java.time.DateTimeException;
 import java.time.Instant;
+import java.util.regex.Pattern;
 import sparkrowtime.support.Rowtime;
 import sparkrowtime.support.Shown;
 
@@ -14,6 +15,13 @@ abstract class TableCommit {
   static final String QUERY = "rowtime.query";
   static final String BATCH = "rowtime.batch";
   static final String POSITION = "rowtime.position";
+
+  /** The form of a bound's time. {@code Instant} takes others, too, which the readers in Python do not. */
+  private static final Pattern TIME =
+      Pattern.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}:(?!60)[0-9]{2}(\\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})");
+
+  /** The last legal rowtime, in microseconds; the first one is 1. */
+  private static final long LARGEST = 253_402_300_799_999_998L;
 
   /** A property of the commit; null if it does not have it. */
   abstract String said(String key);
@@ -61,13 +69,24 @@ abstract class TableCommit {
     if (bound == null) {
       return null;
     }
+    long micros = timeOf(bound);
+    return "true".equals(said("rowtime.strict")) ? micros + 1 : micros;
+  }
+
+  private long timeOf(String bound) {
+    DateTimeException why = null;
     try {
-      long micros = micros(Instant.parse(bound));
-      return "true".equals(said("rowtime.strict")) ? micros + 1 : micros;
-    } catch (DateTimeException | ArithmeticException e) {
-      throw new IllegalStateException(
-          place() + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time in ISO 8601, such as 2026-01-05T10:00:00Z.", e);
+      long micros = TIME.matcher(bound).matches() ? micros(Instant.parse(bound)) : 0;
+      if (micros >= 1 && micros <= LARGEST) {
+        return micros;
+      }
+    } catch (DateTimeException e) {
+      why = e;
     }
+    throw new IllegalStateException(
+        place() + " has " + BOUND + "=" + Shown.of(bound) + ", which is no time after 1970 in ISO 8601 with seconds and a"
+            + " zone, such as 2026-01-05T10:00:00Z. So up to where the table is complete is not known. Let its writer commit"
+            + " a time of this form from now on, and start a new query behind that commit.", why);
   }
 
   /** Microseconds since 1970, up to the year 9999: {@code ChronoUnit.between} counts nanoseconds, which end in 2262. */
