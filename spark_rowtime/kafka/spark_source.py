@@ -36,7 +36,7 @@ def watch_arguments(given: Mapping[str, str], topic: Mapping[str, Any]) -> dict[
     Args:
         given: What the user has said: they take precedence.
         topic: What the extension knows: ``options`` of the source; ``column``, the time column; ``field``, which field
-            of a message that is, and ``unit``, the unit of the number there; ``zone``, the session's time zone.
+            of a message that is, and ``unit``, the unit of the number there; ``zone``, in which texts are read.
 
     Raises:
         InvalidOptionError: The source reads something else than named topics; it is not known which field has the time;

@@ -210,6 +210,21 @@ def test_times_without_a_zone_are_in_that_of_the_session(job: Job, zone: str) ->
 
 
 @pytest.mark.long
+def test_times_without_a_zone_are_in_that_of_the_expression_that_reads_them(job: Job) -> None:
+    """The session has another one since then, as where a view has kept its own."""
+    job.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        parsed = job.parsed()
+    finally:
+        job.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for partition, *clocks in ((0, "09:10", "10:05"), (1, "09:20", "10:03")):
+        job.put(partition, *clocks, form=lambda clock: at(clock).rstrip("Z"))
+    with Observed(job.hours(parsed), job.folder) as query:
+        wait_for(lambda: closed(query) == [hour(7, 2)], "the first hour")
+    assert rt.describeStream(job.bounds).bound == rt.RowtimeBound(at("08:02"))
+
+
+@pytest.mark.long
 def test_a_query_fails_with_its_watch(job: Job) -> None:
     """The stream has rows of a feed of the topic, so a watch is refused."""
     rt.createStream(job.bounds, "rowtime TIMESTAMP NOT NULL")

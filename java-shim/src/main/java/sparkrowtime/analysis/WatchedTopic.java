@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.MicrosToTimestamp;
 import org.apache.spark.sql.catalyst.expressions.MillisToTimestamp;
 import org.apache.spark.sql.catalyst.expressions.ParseToTimestamp;
 import org.apache.spark.sql.catalyst.expressions.SecondsToTimestamp;
+import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2;
 import org.apache.spark.sql.internal.SQLConf;
@@ -51,11 +52,23 @@ final class WatchedTopic {
   /** As a text of JSON. */
   String described(Attribute time) {
     ObjectNode all = MAPPER.createObjectNode().put("column", time.name());
-    all.put("zone", SQLConf.get().sessionLocalTimeZone());
     Expression made = definition(time);
+    all.put("zone", zone(made));
     all.put("field", field(made)).put("unit", unit(made));
     topic.extraOptions().asCaseSensitiveMap().forEach(all.putObject("options")::put);
     return all.toString();
+  }
+
+  /**
+   * The time zone of texts without one: that of the expression that reads them, which the session had when it was made. A
+   * frame from before the session got another one keeps it, and so does a view.
+   */
+  private String zone(Expression made) {
+    if (made instanceof GetStructField part) {
+      return zone(definition(part.child()));
+    }
+    boolean reads = made instanceof TimeZoneAwareExpression aware && aware.timeZoneId().isDefined();
+    return reads ? ((TimeZoneAwareExpression) made).timeZoneId().get() : SQLConf.get().sessionLocalTimeZone();
   }
 
   /** The unit of a number that becomes a time; null for a text. */
