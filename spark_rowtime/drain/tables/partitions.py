@@ -14,8 +14,8 @@ _EXACT = (
     *(pa.timestamp("us"), pa.timestamp("us", "UTC")),
 )
 """The types whose values deltalake keeps as texts in the paths of a Delta table. Of a DECIMAL it writes ``-1.-10``."""
-_NULLS = pa.array(["", "__HIVE_DEFAULT_PARTITION__"])
-"""The texts that are NULL as values of a partition of a Delta table."""
+_NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
+"""The texts that are NULL as values of a partition of a Delta table. Not an array: to make one loads pandas."""
 
 
 def require_exact(target: str, columns: pa.Schema, names: Iterable[str]) -> None:
@@ -29,7 +29,7 @@ def require_texts(target: str, rows: pa.Table, names: Iterable[str]) -> None:
     """Raises SchemaMismatchError if rows have a text that a partition of a Delta table reads as NULL."""
     for name in names:
         column = rows.column(name)
-        if column.type == pa.string() and pc.any(pc.is_in(column, _NULLS)).as_py():
+        if column.type == pa.string() and pc.any(pc.is_in(column, pa.array(_NULLS))).as_py():
             raise _not_kept(target, name, "a row has the text '' or '__HIVE_DEFAULT_PARTITION__', which is NULL there")
 
 
