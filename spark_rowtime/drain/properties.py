@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, StoreCorruptError
+from spark_rowtime.reader.release import is_position
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros, to_micros
@@ -83,6 +84,18 @@ def require_times(properties: Mapping[str, str], target: str, place: str) -> Non
                 "not known. Let the writer of that commit make another one, with a time of this form.",
                 path=target,
             )
+
+
+def require_position(properties: Mapping[str, str], target: str, place: str) -> None:
+    """Raises StoreCorruptError if a commit has a position that no reader has. ``place``: of the commit in the table."""
+    if POSITION in properties and not is_position(properties[POSITION]):
+        raise StoreCorruptError(
+            f"In {place} of {target}, {POSITION} is {short_repr(properties[POSITION])}, which is no position of a "
+            "reader. So up to where a stream is in the table is not known. Drain into a new table, or set this one "
+            "back to before that commit, or let its writer make another one with the properties (rowtime.*) of the "
+            "last right one before it.",
+            path=target,
+        )
 
 
 def tells_position(properties: Mapping[str, str]) -> bool:

@@ -278,19 +278,32 @@ def dump_position(position: Position, stream: str, order: str) -> dict[str, Any]
     return fields if position.made is not None else {name: fields[name] for name in fields if name != "made"}
 
 
+def is_position(value: str) -> bool:
+    """Whether a text has the form of a reader's position, of whatever stream."""
+    return _fields_or_none(value) is not None
+
+
 def _position_fields(value: dict[str, Any] | str) -> dict[str, Any]:
+    fields = _fields_or_none(value)
+    if fields is None:
+        raise InvalidOptionError(
+            f"start={short_repr(value)} is not a position of a reader. Give a value that a reader returned.",
+            option="start",
+        )
+    return fields
+
+
+def _fields_or_none(value: dict[str, Any] | str) -> dict[str, Any] | None:
     try:
         fields = load(value) if isinstance(value, str) else value
     except ValueError:
-        fields = None
+        return None
     if isinstance(fields, dict) and fields.keys() >= {"stream", "order", "seq", "cut", "floor"}:
         numbers = [fields.get(name) for name in (*Position._fields, "since")]
         whole = all(n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers)
         if fields["seq"] is not None and whole and TIME_OR_NONE.has(fields.get("made")):
             return fields
-    raise InvalidOptionError(
-        f"start={short_repr(value)} is not a position of a reader. Give a value that a reader returned.", option="start"
-    )
+    return None
 
 
 def _beyond_copy(seq: int, shared: int) -> DataLostError:

@@ -133,6 +133,35 @@ def test_a_bound_of_another_form_is_refused_by_its_snapshot(orders: Lake, time: 
         rt.readTableBound(orders.target("iceberg"))
 
 
+@pytest.mark.parametrize("position", ["zzz", "[]", "", '{"seq": 1}'])
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_position_that_is_none_is_refused_by_its_commit(orders: Lake, kind: str, position: str) -> None:
+    fill_and_drain(orders, kind, range(10, 12))
+    right = {name: orders.commits(kind)[-1][f"rowtime.{name}"] for name in ("bound", "strict", "position")}
+    beside(orders, kind, {"rowtime.position": position, "rowtime.bound": "2026-01-05T12:45:00Z"})
+    place = f"version {delta(orders).version()}" if kind == "delta" else f"snapshot {newest()}"
+    with pytest.raises(rt.StoreCorruptError, match=f"In {place} of {kind}:.*, rowtime\\.position is .* no position"):
+        orders.drain(kind)
+    assert rt.readTableBound(orders.target(kind)) == bound(12), "who only reads the bound needs no position"
+    beside(orders, kind, {f"rowtime.{name}": value for name, value in right.items()})
+    fill(orders.stream, range(12, 14))
+    orders.drain(kind)
+    assert orders.numbers(kind) == [10, 11, 12, 13], "the error says this way out"
+
+
+def test_a_position_that_is_none_is_refused_by_the_state_of_parquet(orders: Lake) -> None:
+    fill(orders.stream, range(10, 13))
+    orders.drain("parquet")
+    file = orders.folder / "parquet/_rowtime/state.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "rowtime.position": "zzz"}))
+    with pytest.raises(rt.StoreCorruptError, match=r"In .*state\.json of parquet:.*, rowtime\.position is 'zzz'"):
+        orders.drain("parquet")
+
+
+def newest() -> int:
+    return int(iceberg().current_snapshot().snapshot_id)
+
+
 @pytest.mark.parametrize("said", [{"rowtime.bound": "2026-01-05T09:00:00Z"}, {"rowtime.column": "ts"}], ids=str)
 @pytest.mark.parametrize("kind", TRANSACTIONAL)
 def test_commits_by_others_without_a_position_do_not_hide_that_of_the_drain(

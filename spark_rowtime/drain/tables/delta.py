@@ -168,7 +168,9 @@ class DeltaTable(Table):
 
     def _last(self) -> dict[str, str]:
         version, drained = self._table.version(), self._commits(self._table) > 0
-        found, self._in_sight, missing, went_back = in_sight(self.target, self._log, version, drained=drained)
+        writes = self._columns is not None
+        told = in_sight(self.target, self._log, version, drained=drained, writes=writes)
+        found, self._in_sight, missing, went_back = told
         if missing is None:
             return found
         self._forgotten = not went_back

@@ -3,7 +3,14 @@
 import io
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import COMMIT, continued, marked, require_times, tells_position
+from spark_rowtime.drain.properties import (
+    COMMIT,
+    continued,
+    marked,
+    require_position,
+    require_times,
+    tells_position,
+)
 from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.errors import DataLostError, StoreUnavailableError
 from spark_rowtime.types.extras import import_extra
@@ -48,12 +55,13 @@ class InSight(NamedTuple):
     wentBack: bool = False
 
 
-def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool) -> InSight:
+def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes: bool) -> InSight:
     """Walks back from ``version``, and reads only the commits on its way.
 
     A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Where a table
     is ``drained`` into, commits by others with properties and without a position do not hide that of the drain. Raises
-    DataLostError where a position lies behind a commit after which nobody knows which rows are there.
+    DataLostError where a position lies behind a commit after which nobody knows which rows are there. Who ``writes``
+    needs the position: StoreCorruptError if it is none.
     """
     newest: InSight | None = None
     replaced, went_back = None, False
@@ -68,6 +76,8 @@ def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool) -> InSi
                 require_times(found, target, f"version {version}")
                 newest = newest or InSight(found, commit)
             if ends:
+                if writes:
+                    require_position(found, target, f"version {version}")
                 return newest._replace(properties=continued(newest.properties, found))
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore

@@ -3,7 +3,14 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import POSITION, continued, marked, require_times, tells_position
+from spark_rowtime.drain.properties import (
+    POSITION,
+    continued,
+    marked,
+    require_position,
+    require_times,
+    tells_position,
+)
 from spark_rowtime.errors import DataLostError
 
 SNAPSHOT = "rowtime.snapshot"
@@ -21,21 +28,24 @@ class InSight(NamedTuple):
     snapshot: Any = None
 
 
-def in_sight(target: str, table: Any) -> InSight:
+def in_sight(target: str, table: Any, *, writes: bool) -> InSight:
     """What the snapshots that led to the current one tell.
 
     A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
     files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
     raises DataLostError. Snapshots by others with properties and without a position do not hide that of a drain.
+    Who ``writes`` needs the position: StoreCorruptError if it is none.
     """
     newest: InSight | None = None
     for found, snapshot in _told(target, table):
         ends = tells_position(found) or POSITION not in table.properties
+        place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         if newest is None or ends:
-            place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
             require_times(found, target, place)
             newest = newest or InSight(found, snapshot)
         if ends:
+            if writes:
+                require_position(found, target, place)
             return newest._replace(properties=continued(newest.properties, found))
     return newest or InSight({})
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
-from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
+from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties, require_position
 from spark_rowtime.drain.tables.folders import (
     FOLDER,
     STATE,
@@ -110,6 +110,7 @@ class ParquetSink(GatheringSink):
         """The state of the folders; raises if it is one of other columns, or of another pattern."""
         state = read_state(self._root)
         if state:
+            require_position(state, self.target, str(self._root / FOLDER / STATE))
             self._require_same_pattern(state)
             with loading(self.target, self._root / FOLDER / STATE):
                 written = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA])))
