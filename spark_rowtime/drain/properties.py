@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.errors import DisorderedOutputError, InvalidOptionError, StoreCorruptError
-from spark_rowtime.reader.release import is_position
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, show_micros, to_micros
@@ -86,29 +85,21 @@ def require_times(properties: Mapping[str, str], target: str, place: str) -> Non
             )
 
 
-def require_position(properties: Mapping[str, str], target: str, place: str) -> None:
-    """Raises StoreCorruptError if a commit has a position that no reader has. ``place``: of the commit in the table."""
-    if POSITION in properties and not is_position(properties[POSITION]):
-        raise StoreCorruptError(
-            f"In {place} of {target}, {POSITION} is {short_repr(properties[POSITION])}, which is no position of a "
-            "reader. So up to where a stream is in the table is not known. Drain into a new table, or set this one "
-            "back to before that commit, or let its writer make another one with the properties (rowtime.*) of the "
-            "last right one before it.",
-            path=target,
-        )
-
-
 def tells_position(properties: Mapping[str, str]) -> bool:
     """Whether a commit is by a drain that said its position, or by a query, which has none."""
     return POSITION in properties or QUERY in properties
 
 
 def continued(newest: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """The properties of the newest commit, with the position and the extent of a drain's commit before it.
+    """The properties of the newest commit, with what it leaves out of those of a commit before it.
 
-    Others may write a bound, or another property, and no position: the drain goes on where it was all the same.
+    Others may write a bound, or another property, and no position: a drain goes on where it was all the same, and a
+    query behind its last batch. A commit without a bound takes back none.
     """
-    kept = (POSITION, FIRST, LAST) if POSITION in before else ()
+    kept: tuple[str, ...] = (POSITION, FIRST, LAST) if POSITION in before else (QUERY, BATCH, OFFSETS)
+    if BOUND not in newest:
+        newest = {key: value for key, value in newest.items() if key not in (STRICT, COLUMN)}
+        kept = (*kept, BOUND, STRICT, COLUMN)
     return {**{key: before[key] for key in kept if key in before}, **newest}
 
 

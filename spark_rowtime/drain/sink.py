@@ -27,6 +27,8 @@ class Transactional(Protocol):
     target: str
     properties: dict[str, str]
     """The properties of the last commit of a drain."""
+    place: str
+    """What of the target has the position, such as a version."""
 
     def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
         """Commits rows, which may be none, with properties."""
@@ -69,6 +71,11 @@ class TableSink(GatheringSink):
     def checkpoint(self) -> str | None:
         """The position that the table has: a drain continues there. None for a table without one."""
         return self._table.properties.get(POSITION)
+
+    @property
+    def checkpointPlace(self) -> str:
+        """What has the position, for an error."""
+        return f"{self._table.place} of {self.target}" if self._table.place else self.target
 
     @property
     def rowtimeBound(self) -> RowtimeBound | None:

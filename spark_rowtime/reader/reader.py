@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from spark_rowtime.bounds.bound import RowtimeBound, as_bound, is_end
 from spark_rowtime.bounds.train import Timed, Train, one_batch
-from spark_rowtime.errors import DataLostError, InvalidOptionError, not_serializable
+from spark_rowtime.errors import DataLostError, InvalidOptionError, StoreCorruptError, not_serializable
 from spark_rowtime.producer.fork_guard import refuse_in_forks
 from spark_rowtime.producer.sink import StreamSink
 from spark_rowtime.reader.delivery import Delivery, gathers, require_consumer, resumes
 from spark_rowtime.reader.held_back import say_held_back
-from spark_rowtime.reader.release import Release, dump_position, load_position, release, start_bound
+from spark_rowtime.reader.release import Release, dump_position, is_position, load_position, release, start_bound
 from spark_rowtime.store import open_store
 from spark_rowtime.store.base import Store
 from spark_rowtime.store.position import Position
@@ -275,6 +275,7 @@ class RowReader:
             InvalidOptionError: The sink lacks a method, or another thread uses this reader.
             SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
             DataLostError: Rows after this reader's position were removed from the stream.
+            StoreCorruptError: The sink's checkpoint is no position of a reader, as where others have written it.
             Exception: Whatever the sink raises.
 
         Example:
@@ -296,6 +297,7 @@ class RowReader:
             self._finish_delivery(sink)
             position = sink.resume() if resumes(sink) else getattr(sink, "checkpoint", None)
             if position is not None:
+                _require_position(sink, position)
                 self._resume(position)
             elif isinstance(sink, StreamSink) or gathers(sink):
                 sink.flush(checkpoint=self.position)  # from now on no row becomes visible without its position
@@ -438,6 +440,18 @@ def _seconds(timeout: Any) -> float | None:
         option="timeout",
         value=short_repr(timeout),
     )
+
+
+def _require_position(sink: Any, position: Any) -> None:
+    """Raises StoreCorruptError if what a sink has as its checkpoint is no position: nobody has given it as a start."""
+    if not is_position(position):
+        place = getattr(sink, "checkpointPlace", f"the sink {type(sink).__name__}")
+        raise StoreCorruptError(
+            f"The position in {place} is {short_repr(position)}, which is no position of a reader. How far the "
+            "stream has come there is not known. Drain into a new one, or set it back to before that commit, or let "
+            "its writer make another commit with the properties (rowtime.*) of the last right one.",
+            path=getattr(sink, "target", None),
+        )
 
 
 def _is_drained() -> InvalidOptionError:

@@ -18,6 +18,7 @@ from spark_rowtime.drain.tables.open import open_table
 from tests.checkpoints import lose_last_commit
 from tests.tables.lake import Lake
 from tests.tables.test_set_back import iceberg, set_back
+from tests.tables.test_strange_commits import beside
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, units INT"
 
@@ -192,6 +193,25 @@ def test_a_query_whose_table_was_set_back_is_refused_since_it_would_leave_batche
         set_back(lake, kind, places[2])
         in_batch(spark, write, rows, 3, floor)
         assert lake.read(kind, "units").num_rows == 4
+
+
+@pytest.mark.each
+@pytest.mark.parametrize("said", [{"rowtime.bound": "2026-01-05T09:30:00Z"}, {"rowtime.column": "at"}], ids=str)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_commits_by_others_without_a_query_do_not_hide_the_batches_of_the_query(
+    spark: SparkSession, lake: Lake, kind: str, said: dict[str, str]
+) -> None:
+    """They did: the error said that the table was set back."""
+    rows = one_order(spark)
+    write, floor = rt.tableWriter(lake.target(kind), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
+    for batch in range(2):
+        in_batch(spark, write, rows, batch, floor)
+        for _ in range(2):
+            beside(lake, kind, said, rows.toArrow().slice(0, 0))
+        in_batch(spark, write, rows, batch, floor)
+    assert lake.read(kind, "units").num_rows == 2
+    beside(lake, kind, said, rows.toArrow().slice(0, 0))
+    assert open_table(lake.target(kind), rows.toArrow().schema).properties["rowtime.query"] == "q"
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])

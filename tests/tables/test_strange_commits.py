@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
@@ -140,7 +141,7 @@ def test_a_position_that_is_none_is_refused_by_its_commit(orders: Lake, kind: st
     right = {name: orders.commits(kind)[-1][f"rowtime.{name}"] for name in ("bound", "strict", "position")}
     beside(orders, kind, {"rowtime.position": position, "rowtime.bound": "2026-01-05T12:45:00Z"})
     place = f"version {delta(orders).version()}" if kind == "delta" else f"snapshot {newest()}"
-    with pytest.raises(rt.StoreCorruptError, match=f"In {place} of {kind}:.*, rowtime\\.position is .* no position"):
+    with pytest.raises(rt.StoreCorruptError, match=f"in {place} of {kind}:.* is .*, which is no position"):
         orders.drain(kind)
     assert rt.readTableBound(orders.target(kind)) == bound(12), "who only reads the bound needs no position"
     beside(orders, kind, {f"rowtime.{name}": value for name, value in right.items()})
@@ -154,7 +155,7 @@ def test_a_position_that_is_none_is_refused_by_the_state_of_parquet(orders: Lake
     orders.drain("parquet")
     file = orders.folder / "parquet/_rowtime/state.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "rowtime.position": "zzz"}))
-    with pytest.raises(rt.StoreCorruptError, match=r"In .*state\.json of parquet:.*, rowtime\.position is 'zzz'"):
+    with pytest.raises(rt.StoreCorruptError, match=r"in .*state\.json of parquet:.* is 'zzz', which is no"):
         orders.drain("parquet")
 
 
@@ -172,6 +173,8 @@ def test_commits_by_others_without_a_position_do_not_hide_that_of_the_drain(
     extent = {name: orders.commits(kind)[-1][f"rowtime.{name}"] for name in ("first", "last")}
     for _ in range(2):
         beside(orders, kind, said)
+    told = rt.RowtimeBound(said["rowtime.bound"]) if "rowtime.bound" in said else bound(11)
+    assert rt.readTableBound(orders.target(kind)) == told, "a commit without a bound takes back none"
     fill(orders.stream, range(12, 14))
     orders.drain(kind)
     assert orders.numbers(kind) == [10, 11, 12, 13]
@@ -188,9 +191,9 @@ def test_a_drain_begins_where_only_others_have_written_bounds(orders: Lake, kind
     assert orders.numbers(kind) == [10, 11]
 
 
-def beside(orders: Lake, kind: str, said: dict[str, str]) -> None:
-    """A commit without rows by another writer, with these properties."""
-    rows = none_of(orders, kind)
+def beside(orders: Lake, kind: str, said: dict[str, str], rows: pa.Table | None = None) -> None:
+    """A commit by another writer with these properties, and without rows if none are given."""
+    rows = none_of(orders, kind) if rows is None else rows
     if kind == "delta":
         write_deltalake(delta(orders), rows, mode="append", commit_properties=CommitProperties(custom_metadata=said))
     else:

@@ -51,6 +51,7 @@ class Topic:
         if kept is None and found is not None and not anew and has_bounds(cluster, found):
             raise self._kept_elsewhere(positions)
         self._state = found or cluster.make(self._topic, partitions, {})
+        self.place = ""
         self.properties: dict[str, str] = {} if kept is None else kept.properties
         """The properties of the last transaction of a drain into the topic."""
         self._told = 0 if kept is None else kept.topic.partitions

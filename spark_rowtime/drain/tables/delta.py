@@ -170,7 +170,7 @@ class DeltaTable(Table):
         version, drained = self._table.version(), self._commits(self._table) > 0
         writes = self._columns is not None
         told = in_sight(self.target, self._log, version, drained=drained, writes=writes)
-        found, self._in_sight, missing, went_back = told
+        found, self._in_sight, missing, went_back, self.place = told
         if missing is None:
             return found
         self._forgotten = not went_back
@@ -190,7 +190,7 @@ class DeltaTable(Table):
                 "more often than the log is cleaned up.",
                 path=self.target,
             )
-        return {}
+        return found
 
 
 def _application(query: str) -> str:

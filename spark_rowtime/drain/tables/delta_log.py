@@ -4,10 +4,10 @@ import io
 from typing import Any, NamedTuple
 
 from spark_rowtime.drain.properties import (
+    BOUND,
     COMMIT,
     continued,
     marked,
-    require_position,
     require_times,
     tells_position,
 )
@@ -46,43 +46,49 @@ class InSight(NamedTuple):
 
     ``properties`` are those of ``commit``, the last one by spark-rowtime that led to them; empty without one.
     ``missing`` is the version that would have to be looked at to know more; None where the log has all that is needed.
-    ``wentBack``: whether a RESTORE was passed on the way.
+    ``wentBack``: whether a RESTORE was passed on the way. ``place`` is the version that has the position.
     """
 
     properties: dict[str, str]
     commit: DeltaCommit | None = None
     missing: int | None = None
     wentBack: bool = False
+    place: str = ""
 
 
 def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes: bool) -> InSight:
     """Walks back from ``version``, and reads only the commits on its way.
 
     A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Where a table
-    is ``drained`` into, commits by others with properties and without a position do not hide that of the drain. Raises
-    DataLostError where a position lies behind a commit after which nobody knows which rows are there. Who ``writes``
-    needs the position: StoreCorruptError if it is none.
+    is ``drained`` into, and for who ``writes``, commits by others with properties and without a position or a query do
+    not hide that of the drain or query. Raises DataLostError where a position lies behind a commit after which nobody
+    knows which rows are there.
     """
     newest: InSight | None = None
     replaced, went_back = None, False
     while version >= 0:
         commit = log.commit(version)
         if commit is None:
-            return InSight({}, missing=version, wentBack=went_back)
+            return (newest or InSight({}))._replace(missing=version, wentBack=went_back)
         if found := marked(commit.said):
-            _require_not_replaced(target, replaced)
-            ends = not drained or tells_position(found) or COMMIT in commit.said
-            if newest is None or ends:
+            ends = tells_position(found) or COMMIT in commit.said or (BOUND in found and not (drained or writes))
+            if newest is None or BOUND not in newest.properties or ends:
+                _require_not_replaced(target, replaced)
                 require_times(found, target, f"version {version}")
-                newest = newest or InSight(found, commit)
+            newest = _joined(newest, found, commit)
             if ends:
-                if writes:
-                    require_position(found, target, f"version {version}")
-                return newest._replace(properties=continued(newest.properties, found))
+                return newest._replace(place=f"version {version}")
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore
         version = _restored(target, commit) if commit.isRestore else version - 1
     return newest or InSight({})
+
+
+def _joined(newest: InSight | None, found: dict[str, str], commit: DeltaCommit) -> InSight:
+    """What later commits tell, with what they leave out of this one."""
+    if newest is None:
+        return InSight(found, commit)
+    return newest._replace(properties=continued(newest.properties, found))
 
 
 def _restored(target: str, commit: DeltaCommit) -> int:

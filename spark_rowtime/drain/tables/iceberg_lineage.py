@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from spark_rowtime.drain.properties import (
-    POSITION,
+    BOUND,
     continued,
     marked,
-    require_position,
     require_times,
     tells_position,
 )
@@ -21,33 +20,39 @@ class InSight(NamedTuple):
     """What snapshots tell of the rows that a reader sees.
 
     ``properties`` are those of the newest snapshot by spark-rowtime that led to the current one; empty without one.
-    ``snapshot`` is that one; None where the properties are not from a snapshot.
+    ``snapshot`` is that one; None where the properties are not from a snapshot. ``place`` is what has the position.
     """
 
     properties: dict[str, str]
     snapshot: Any = None
+    place: str = ""
 
 
-def in_sight(target: str, table: Any, *, writes: bool) -> InSight:
+def in_sight(target: str, table: Any) -> InSight:
     """What the snapshots that led to the current one tell.
 
     A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
     files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
-    raises DataLostError. Snapshots by others with properties and without a position do not hide that of a drain.
-    Who ``writes`` needs the position: StoreCorruptError if it is none.
+    raises DataLostError. Snapshots by others with properties and without a position or a query do not hide
+    that of a drain or query.
     """
     newest: InSight | None = None
-    for found, snapshot in _told(target, table):
-        ends = tells_position(found) or POSITION not in table.properties
+    for found, snapshot, _ in _told(target, table):
+        ends = tells_position(found) or not tells_position(table.properties)
         place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
-        if newest is None or ends:
+        if newest is None or BOUND not in newest.properties or ends:
             require_times(found, target, place)
-            newest = newest or InSight(found, snapshot)
+        newest = _joined(newest, found, snapshot)
         if ends:
-            if writes:
-                require_position(found, target, place)
-            return newest._replace(properties=continued(newest.properties, found))
+            return newest._replace(place=place)
     return newest or InSight({})
+
+
+def _joined(newest: InSight | None, found: dict[str, str], snapshot: Any) -> InSight:
+    """What later snapshots tell, with what they leave out of this one."""
+    if newest is None:
+        return InSight(found, snapshot)
+    return newest._replace(properties=continued(newest.properties, found))
 
 
 def _told(target: str, table: Any) -> Iterator[InSight]:

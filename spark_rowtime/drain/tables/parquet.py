@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.bounds.train import Timed
 from spark_rowtime.drain.gathering import GatheringSink
-from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties, require_position
+from spark_rowtime.drain.properties import POSITION, bound_in, bound_properties, extent_properties
 from spark_rowtime.drain.tables.folders import (
     FOLDER,
     STATE,
@@ -110,7 +110,6 @@ class ParquetSink(GatheringSink):
         """The state of the folders; raises if it is one of other columns, or of another pattern."""
         state = read_state(self._root)
         if state:
-            require_position(state, self.target, str(self._root / FOLDER / STATE))
             self._require_same_pattern(state)
             with loading(self.target, self._root / FOLDER / STATE):
                 written = pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(state[_SCHEMA])))
@@ -121,6 +120,11 @@ class ParquetSink(GatheringSink):
     def checkpoint(self) -> str | None:
         """The position before the first period that is not complete. None for folders without one."""
         return self._state.get(POSITION)
+
+    @property
+    def checkpointPlace(self) -> str:
+        """What has the position, for an error."""
+        return f"{self._root / FOLDER / STATE} of {self.target}"
 
     @property
     def rowtimeBound(self) -> RowtimeBound | None:

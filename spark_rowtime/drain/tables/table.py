@@ -39,6 +39,8 @@ class Table(ABC):
         """The columns of the rows that are written; None if none are."""
         self.properties: dict[str, str] = {}
         """The properties of the last commit by spark-rowtime, as this writer knows them."""
+        self.place = ""
+        """The version or snapshot that has the position, for an error."""
 
     def append(self, rows: pa.Table, properties: Mapping[str, str]) -> None:
         """Commits rows, which may be none, with properties.
