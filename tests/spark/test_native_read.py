@@ -279,3 +279,18 @@ def test_partitions_are_even_and_use_the_cores_where_it_is_worth_it() -> None:
     assert sizes(100, *[LEAST_PARTITION_ROWS] * 4) == [LEAST_PARTITION_ROWS] * 4
     assert sizes(1, *[LEAST_PARTITION_ROWS] * 8) == [PARTITION_ROWS] * 2
     assert sizes(1, *[1000] * 4, row_bytes=100_000) == [1000] * 4, "wide rows count by their bytes"
+
+
+def test_a_python_function_gets_the_rows_of_all_trains(pipe: Pipe) -> None:
+    """From 4.3 on Spark keeps a batch of Arrow's own columns beyond its reader's next one, when its memory is freed."""
+    pipe.create("s", "x BIGINT, name STRING")
+    with opened(pipe.path("s")) as sink:
+        for n in range(40):
+            send(sink, *((f"12:{n:02d}", 50 * n + i, f"name {50 * n + i}") for i in range(50)))
+    same = udf(lambda x: x, "bigint")
+    rows: list[Any] = []
+    frame = pipe.read("s").withColumn("y", same("x")).where("y IS NOT NULL").select("x", "y", "name")
+    writer = frame.writeStream.foreachBatch(lambda f, _: rows.extend(tuple(row) for row in f.collect()))
+    query = writer.option("checkpointLocation", str(pipe.folder / "c")).trigger(availableNow=True).start()
+    assert query.awaitTermination(240)
+    assert sorted(rows) == [(x, x, f"name {x}") for x in range(2000)]

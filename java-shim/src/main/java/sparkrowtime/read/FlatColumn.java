@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * <p>Law: it gives what {@link ArrowColumnVector} gives, for each row of the batch, until the batch is closed. Spark
  * reads no other rows, and none later.
  */
-final class FlatColumn extends ArrowColumnVector {
+final class FlatColumn extends OwnColumn {
   private final boolean hasNulls;
   private final long validity;
   private final long offsets;
@@ -29,11 +29,11 @@ final class FlatColumn extends ArrowColumnVector {
     this.values = vector.getDataBufferAddress();
   }
 
-  /** The column of a vector; one of Spark's own for types that are not in the list. */
+  /** The column of a vector; one with Arrow's checks for types that are not in the list. */
   static ColumnVector of(FieldVector vector) {
     int width = width(vector);
     if (width < 0 || vector.getValueCount() == 0) {
-      return new ArrowColumnVector(vector);
+      return new OwnColumn(vector);
     }
     return new FlatColumn(vector, width == 0 ? vector.getOffsetBufferAddress() : 0);
   }

@@ -1,0 +1,111 @@
+package sparkrowtime.read;
+
+import org.apache.arrow.vector.FieldVector;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.util.ArrowUtils;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * A column of a vector of Arrow, which Spark does not know as one. From Spark 4.3 on, a Python function takes batches of
+ * {@link ArrowColumnVector} as they are, and keeps them while it asks for the next: their memory would be freed by then,
+ * and the rows would have whatever is there. Of any other column Spark copies the rows.
+ *
+ * <p>Law: it gives what {@link ArrowColumnVector} gives, and is none.
+ */
+class OwnColumn extends ColumnVector {
+  private final ArrowColumnVector column;
+
+  OwnColumn(FieldVector vector) {
+    super(ArrowUtils.fromArrowField(vector.getField()));
+    this.column = new ArrowColumnVector(vector);
+  }
+
+  @Override
+  public void close() {
+    column.close();
+  }
+
+  @Override
+  public boolean hasNull() {
+    return column.hasNull();
+  }
+
+  @Override
+  public int numNulls() {
+    return column.numNulls();
+  }
+
+  @Override
+  public boolean isNullAt(int row) {
+    return column.isNullAt(row);
+  }
+
+  @Override
+  public boolean getBoolean(int row) {
+    return column.getBoolean(row);
+  }
+
+  @Override
+  public byte getByte(int row) {
+    return column.getByte(row);
+  }
+
+  @Override
+  public short getShort(int row) {
+    return column.getShort(row);
+  }
+
+  @Override
+  public int getInt(int row) {
+    return column.getInt(row);
+  }
+
+  @Override
+  public long getLong(int row) {
+    return column.getLong(row);
+  }
+
+  @Override
+  public float getFloat(int row) {
+    return column.getFloat(row);
+  }
+
+  @Override
+  public double getDouble(int row) {
+    return column.getDouble(row);
+  }
+
+  @Override
+  public ColumnarArray getArray(int row) {
+    return column.getArray(row);
+  }
+
+  @Override
+  public ColumnarMap getMap(int row) {
+    return column.getMap(row);
+  }
+
+  @Override
+  public Decimal getDecimal(int row, int precision, int scale) {
+    return column.getDecimal(row, precision, scale);
+  }
+
+  @Override
+  public UTF8String getUTF8String(int row) {
+    return column.getUTF8String(row);
+  }
+
+  @Override
+  public byte[] getBinary(int row) {
+    return column.getBinary(row);
+  }
+
+  @Override
+  public ColumnVector getChild(int ordinal) {
+    return column.getChild(ordinal);
+  }
+}
