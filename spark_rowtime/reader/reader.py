@@ -275,7 +275,7 @@ class RowReader:
             InvalidOptionError: The sink lacks a method, or another thread uses this reader.
             SinkClosedError: An earlier drain into this sink failed, and whether it has kept the rows is not known.
             DataLostError: Rows after this reader's position were removed from the stream.
-            StoreCorruptError: The sink's checkpoint is no position of a reader, as where others have written it.
+            StoreCorruptError: The position of a table is none, as where others have written it.
             Exception: Whatever the sink raises.
 
         Example:
@@ -443,9 +443,9 @@ def _seconds(timeout: Any) -> float | None:
 
 
 def _require_position(sink: Any, position: Any) -> None:
-    """Raises StoreCorruptError if what a sink has as its checkpoint is no position: nobody has given it as a start."""
-    if not is_position(position):
-        place = getattr(sink, "checkpointPlace", f"the sink {type(sink).__name__}")
+    """Raises StoreCorruptError if a target has something else than a position: nobody has given it as a start."""
+    place = getattr(sink, "checkpointPlace", None)
+    if place is not None and not is_position(position):
         raise StoreCorruptError(
             f"The position in {place} is {short_repr(position)}, which is no position of a reader. How far the "
             "stream has come there is not known. Drain into a new one, or set it back to before that commit, or let "

@@ -210,7 +210,7 @@ def test_a_folder_into_which_this_user_may_not_look(shared: Path) -> None:
         from spark_rowtime.store.local.directory import list_local
         if os.getuid() == 0:
             os.setuid(65534)
-        print(list_local(path))
+        print(list_local(path, closed=False))
         for call, error in (
             (lambda: create_local(path + "/private", SCHEMA, StreamSettings()), StreamExistsError),
             (lambda: open_local(path + "/privat"), StreamNotFoundError),

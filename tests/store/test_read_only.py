@@ -211,6 +211,7 @@ def test_a_directory_that_this_user_may_not_look_into_is_listed_with_the_reason(
         rt.createStream(str(shared / name), "rowtime TIMESTAMP NOT NULL")
     share(shared)
     (shared / "closed").chmod(0o700)
+    (shared / "lost+found").mkdir(mode=0o700)
     text, _ = run("-m", "spark_rowtime.cli", "list", str(shared), "--json")
     closed, readable = map(json.loads, text.splitlines())
     assert (closed["stream"], readable["rows"]) == (str(shared / "closed"), 0)

@@ -28,6 +28,8 @@ from spark_rowtime.types.timestamps import wall_clock
 
 _STRAYS = (".creating", ".copying", ".deleting")
 """The endings of the names of folders that a process leaves if it dies."""
+_OF_FILE_SYSTEM = "lost+found"
+"""The folder that is at the top of a file system, and never a stream."""
 
 
 def create_local(path: str, schema: pa.Schema, settings: StreamSettings, producers: Sequence[str] = ()) -> None:
@@ -201,4 +203,4 @@ def list_local(folder: str, *, closed: bool) -> list[str]:
 
 
 def _is_stray(entry: Path) -> bool:
-    return entry.name.startswith(".") and entry.suffix in _STRAYS
+    return (entry.name.startswith(".") and entry.suffix in _STRAYS) or entry.name == _OF_FILE_SYSTEM
