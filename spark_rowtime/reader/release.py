@@ -331,9 +331,9 @@ def load_position(
     if fields["stream"] != stream and shared is None:
         raise InvalidOptionError(
             f"This position belongs to the stream {fields['stream']}, but the stream at this path is {stream}: it was "
-            "deleted and created again, the path has changed, or the checkpoint is that of another query. Give a "
-            "position in this stream, or start without one: a query with a new checkpoint, a reader with "
-            "start='earliest' or a time.",
+            "deleted and created again, the path has changed, the checkpoint is that of another query, or the target "
+            "of a drain has another stream's rows. Give a position in this stream, or start without one: a query with "
+            "a new checkpoint, a drain into a new target, a reader with start='earliest' or a time.",
             wanted=fields["stream"],
             found=stream,
         )
