@@ -200,9 +200,18 @@ class Connection:
                 self._drop()
                 raise
 
-    def another(self, *, patient: bool = False) -> "Connection":
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Lets the calls of the block take any time."""
+        before, self._patient = self._patient, True
+        try:
+            yield
+        finally:
+            self._patient = before
+
+    def another(self) -> "Connection":
         """Returns another connection to the same database."""
-        return Connection(self._address, patient=patient)
+        return Connection(self._address)
 
     @property
     def open_here(self) -> bool:

@@ -500,8 +500,8 @@ class PostgresStore(LedgerStore):
         return self.objects is not None and self._ownership(self.objects, self._access(self._connection)).owns()
 
     def gc(self, age: int | None = None, size: int | None = None, force: bool = False) -> Collected:
-        with closing(self._connection.another(patient=True)) as other:
-            other.call(lambda connection: copies.remove_interrupted(connection, self.path))
+        with self._connection.patience():
+            self._connection.call(lambda connection: copies.remove_interrupted(connection, self.path))
         return self._collector.collect(age, size, force)
 
     def snapshot(self, *, full: bool = False) -> Snapshot:
