@@ -22,7 +22,7 @@ final class FlatColumn extends OwnColumn {
   private final long values;
 
   private FlatColumn(FieldVector vector, long offsets) {
-    super(vector);
+    super(new ArrowColumnVector(vector));
     this.hasNulls = vector.getNullCount() > 0;
     this.validity = vector.getValidityBufferAddress();
     this.offsets = offsets;
@@ -33,7 +33,7 @@ final class FlatColumn extends OwnColumn {
   static ColumnVector of(FieldVector vector) {
     int width = width(vector);
     if (width < 0 || vector.getValueCount() == 0) {
-      return new OwnColumn(vector);
+      return new OwnColumn(new ArrowColumnVector(vector));
     }
     return new FlatColumn(vector, width == 0 ? vector.getOffsetBufferAddress() : 0);
   }
