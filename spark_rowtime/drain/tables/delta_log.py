@@ -3,14 +3,7 @@
 import io
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import (
-    BOUND,
-    COMMIT,
-    continued,
-    marked,
-    require_times,
-    tells_position,
-)
+from spark_rowtime.drain.properties import BOUND, COMMIT, continued, marked, require_times, tells_position
 from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.errors import DataLostError, StoreUnavailableError
 from spark_rowtime.types.extras import import_extra
@@ -75,20 +68,15 @@ def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes:
             if newest is None or BOUND not in newest.properties or ends:
                 _require_not_replaced(target, replaced)
                 require_times(found, target, f"version {version}")
-            newest = _joined(newest, found, commit)
+            if newest is None:
+                newest = InSight(found, commit)
+            newest = newest._replace(properties=continued(newest.properties, found))
             if ends:
                 return newest._replace(place=f"version {version}")
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore
         version = _restored(target, commit) if commit.isRestore else version - 1
     return newest or InSight({})
-
-
-def _joined(newest: InSight | None, found: dict[str, str], commit: DeltaCommit) -> InSight:
-    """What later commits tell, with what they leave out of this one."""
-    if newest is None:
-        return InSight(found, commit)
-    return newest._replace(properties=continued(newest.properties, found))
 
 
 def _restored(target: str, commit: DeltaCommit) -> int:

@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from spark_rowtime.drain.properties import (
-    BOUND,
-    continued,
-    marked,
-    require_times,
-    tells_position,
-)
+from spark_rowtime.drain.properties import BOUND, continued, marked, require_times, tells_position
 from spark_rowtime.errors import DataLostError
 
 SNAPSHOT = "rowtime.snapshot"
@@ -42,17 +36,12 @@ def in_sight(target: str, table: Any) -> InSight:
         place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         if newest is None or BOUND not in newest.properties or ends:
             require_times(found, target, place)
-        newest = _joined(newest, found, snapshot)
+        if newest is None:
+            newest = InSight(found, snapshot)
+        newest = newest._replace(properties=continued(newest.properties, found))
         if ends:
             return newest._replace(place=place)
     return newest or InSight({})
-
-
-def _joined(newest: InSight | None, found: dict[str, str], snapshot: Any) -> InSight:
-    """What later snapshots tell, with what they leave out of this one."""
-    if newest is None:
-        return InSight(found, snapshot)
-    return newest._replace(properties=continued(newest.properties, found))
 
 
 def _told(target: str, table: Any) -> Iterator[InSight]:
