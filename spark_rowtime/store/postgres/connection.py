@@ -121,12 +121,11 @@ class Connection:
     If the connection is lost, the function runs once more on a new one. So it must be one that may run twice.
 
     Law (*a silent server keeps nobody for ever*; tests/store/test_postgres_silent_server.py): a server can stand still
-    with its connections open. A call raises StoreUnavailableError then. ``patient``: what it does is not divided into
-    portions, and may take any time.
+    with its connections open. A call raises StoreUnavailableError then, unless it has ``patience``.
     """
 
-    def __init__(self, address: Address, *, patient: bool = False) -> None:
-        self._address, self._process, self._closed, self._patient = address, os.getpid(), False, patient
+    def __init__(self, address: Address) -> None:
+        self._address, self._process, self._closed, self._patient = address, os.getpid(), False, False
         self._lock, self._busy = threading.RLock(), False
         self._connection: _Quiet | None = None
         self._given_up_at = math.inf
@@ -202,12 +201,12 @@ class Connection:
 
     @contextmanager
     def patience(self) -> Iterator[None]:
-        """Lets the calls of the block take any time."""
-        before, self._patient = self._patient, True
+        """Lets the calls of the block take any time: what they do is not divided into portions."""
+        self._patient = True
         try:
             yield
         finally:
-            self._patient = before
+            self._patient = False
 
     def another(self) -> "Connection":
         """Returns another connection to the same database."""

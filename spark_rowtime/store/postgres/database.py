@@ -336,8 +336,9 @@ def under_lock(
 
 def once(where: Address, function: Callable[[psycopg.Connection[Any]], _Result], *, repeats: bool = True) -> _Result:
     """Runs ``function`` on a connection of its own, for as long as it takes."""
-    connection = Connection(where, patient=True)
+    connection = Connection(where)
     try:
-        return connection.call(function, repeats=repeats)
+        with connection.patience():
+            return connection.call(function, repeats=repeats)
     finally:
         connection.close()

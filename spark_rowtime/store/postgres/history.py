@@ -130,9 +130,9 @@ def import_postgres(history: History, to: str, location: str | None) -> None:
     settings = replace(settings, location=location or settings.location)
     objects = None if settings.location is None else Objects(to, settings.location, name)
     under_lock(where, lambda cursor: is_there(cursor, where, name), creates=True)
-    connection, streams = Connection(where, patient=True), list[int]()
+    connection, streams = Connection(where), list[int]()
     try:
-        with connection.lent() as made:
+        with connection.patience(), connection.lent() as made:
             copies.remove_interrupted(made, to)
             with made.transaction(), made.cursor() as cursor:
                 streams.append(free_number(cursor))
