@@ -183,6 +183,14 @@ def test_commits_by_others_without_a_position_do_not_hide_that_of_the_drain(
 
 
 @pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_commit_without_a_bound_does_not_hide_that_of_a_writer_who_tells_no_position(orders: Lake, kind: str) -> None:
+    opened(orders, kind).close()
+    beside(orders, kind, {"rowtime.bound": "2026-01-05T11:45:00Z", "rowtime.column": "rowtime"})
+    beside(orders, kind, {"rowtime.column": "ts"})
+    assert rt.readTableBound(orders.target(kind)) == bound(11)
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
 def test_a_drain_begins_where_only_others_have_written_bounds(orders: Lake, kind: str) -> None:
     opened(orders, kind).close()
     for hour in (8, 9):

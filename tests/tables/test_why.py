@@ -12,7 +12,7 @@ from deltalake import CommitProperties, write_deltalake
 
 import spark_rowtime as rt
 from spark_rowtime import Cause
-from spark_rowtime.drain.properties import BATCH, BOUND, POSITION, QUERY, QUERY_STATUS
+from spark_rowtime.drain.properties import BATCH, BOUND, COLUMN, POSITION, QUERY, QUERY_STATUS
 from spark_rowtime.types.timestamps import to_micros
 from tests.streams import at
 
@@ -93,6 +93,16 @@ def test_commits_of_strangers_are_named(lake: Lake) -> None:
     lake.commit("bronze", "10:30")
     lake.query("silver", "10:30", lake.read("bronze", 2, "10:30"))
     assert "is by somebody else" in lake.why("silver", "11:00").note
+
+
+def test_a_commit_by_others_does_not_hide_what_the_query_said(lake: Lake) -> None:
+    lake.commit("silver", "11:00", **{POSITION: "7"})
+    lake.query("gold", "10:00", lake.read("silver", 0, "10:30"))
+    moved = lake.why("gold", "11:00").chain[-1].lastMoved
+    lake.commit("gold", None, **{COLUMN: "ts"})
+    found = lake.why("gold", "11:00")
+    assert (found.cause, found.holder) == (Cause.QUERY_BEHIND, "gold-query")
+    assert found.chain[-1].lastMoved == moved, "it is of the query's commit"
 
 
 def test_a_query_whose_operators_keep_rows(lake: Lake) -> None:

@@ -8,7 +8,7 @@ from pyiceberg.catalog import load_catalog
 
 import spark_rowtime as rt
 from spark_rowtime import Cause
-from spark_rowtime.drain.properties import BOUND, POSITION
+from spark_rowtime.drain.properties import BOUND, COLUMN, POSITION
 from spark_rowtime.types.timestamps import to_micros
 from tests.streams import at
 from tests.tables.lake import Lake as Catalog
@@ -57,6 +57,16 @@ def test_the_query_that_has_not_read_what_its_table_has(tables: IcebergLake) -> 
     found = tables.why("gold", "12:00")
     assert (found.cause, found.holder) == (Cause.DRAIN, "a drain")
     assert [kind for kind, _ in links(found)] == ["drain", "table", "query", "table", "query", "table"]
+
+
+def test_a_snapshot_by_others_does_not_hide_what_the_query_said(tables: IcebergLake) -> None:
+    tables.commit("silver", "11:00", **{POSITION: "7"})
+    tables.query("gold", "10:00", tables.read("silver", SNAPSHOT, "10:30"))
+    moved = tables.why("gold", "11:00").chain[-1].lastMoved
+    tables.commit("gold", None, **{COLUMN: "ts"})
+    found = tables.why("gold", "11:00")
+    assert (found.cause, found.holder) == (Cause.QUERY_BEHIND, "gold-query")
+    assert found.chain[-1].lastMoved == moved, "it is of the query's snapshot"
 
 
 def test_snapshots_of_strangers_are_named(tables: IcebergLake) -> None:

@@ -37,7 +37,8 @@ class DeltaLog:
 class InSight(NamedTuple):
     """What a log tells of the rows that a reader sees.
 
-    ``properties`` are those of ``commit``, the last one by spark-rowtime that led to them; empty without one.
+    ``properties`` are those of the last commits by spark-rowtime that led to them; empty without one. ``commit`` is
+    that of the drain or query.
     ``missing`` is the version that would have to be looked at to know more; None where the log has all that is needed.
     ``wentBack``: whether a RESTORE was passed on the way. ``place`` is the version that has the position.
     """
@@ -72,7 +73,7 @@ def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes:
                 newest = InSight(found, commit)
             newest = newest._replace(properties=continued(newest.properties, found))
             if ends:
-                return newest._replace(place=f"version {version}")
+                return newest._replace(commit=commit, place=f"version {version}")
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore
         version = _restored(target, commit) if commit.isRestore else version - 1

@@ -14,7 +14,8 @@ class InSight(NamedTuple):
     """What snapshots tell of the rows that a reader sees.
 
     ``properties`` are those of the newest snapshot by spark-rowtime that led to the current one; empty without one.
-    ``snapshot`` is that one; None where the properties are not from a snapshot. ``place`` is what has the position.
+    ``snapshot`` is that of the drain or query; None where its properties are not from a snapshot. ``place`` is what has
+    the position.
     """
 
     properties: dict[str, str]
@@ -32,7 +33,7 @@ def in_sight(target: str, table: Any) -> InSight:
     """
     newest: InSight | None = None
     for found, snapshot, _ in _told(target, table):
-        ends = tells_position(found) or not tells_position(table.properties)
+        ends = tells_position(found) or (BOUND in found and not tells_position(table.properties))
         place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         if newest is None or BOUND not in newest.properties or ends:
             require_times(found, target, place)
@@ -40,7 +41,7 @@ def in_sight(target: str, table: Any) -> InSight:
             newest = InSight(found, snapshot)
         newest = newest._replace(properties=continued(newest.properties, found))
         if ends:
-            return newest._replace(place=place)
+            return newest._replace(snapshot=snapshot, place=place)
     return newest or InSight({})
 
 
