@@ -156,6 +156,34 @@ def expire_all_but_the_newest_and_metadata(orders: Lake, keepsParents: bool) -> 
     place.write_text(json.dumps({**metadata, "snapshots": [newest], "snapshot-log": log, "metadata-log": []}))
 
 
+@pytest.mark.parametrize("expired", [False, True])
+def test_rows_of_a_drain_that_were_picked_out_of_its_snapshot_are_not_written_twice(
+    orders: Lake, expired: bool
+) -> None:
+    """As by Iceberg's cherrypick_snapshot, which leaves the position behind; the next drain wrote the rows again."""
+    early = fill_and_drain(orders, "iceberg", range(10, 12))
+    late = fill_and_drain(orders, "iceberg", range(12, 14))
+    rows = iceberg().scan("n >= 12").to_arrow()
+    set_back(orders, "iceberg", early)
+    iceberg().append(rows, snapshot_properties={"source-snapshot-id": str(late)})
+    if expired:
+        iceberg().maintenance.expire_snapshots().by_id(late).commit()
+    with pytest.raises(rt.DataLostError, match=rf"has the rows of snapshot {late} .*to the snapshot before, {early} "):
+        orders.drain("iceberg")
+    set_back(orders, "iceberg", early)
+    orders.drain("iceberg")
+    assert orders.numbers("iceberg") == list(range(10, 14))
+
+
+def test_rows_of_others_that_were_picked_out_of_their_snapshot_do_not_stop_a_drain(orders: Lake) -> None:
+    fill_and_drain(orders, "iceberg", range(10, 12))
+    append_beside(orders, "iceberg", none_of(orders, "iceberg"))
+    published = {"source-snapshot-id": str(iceberg().current_snapshot().snapshot_id)}
+    iceberg().append(none_of(orders, "iceberg"), snapshot_properties=published)
+    fill_and_drain(orders, "iceberg", range(12, 14))
+    assert orders.numbers("iceberg") == list(range(10, 14))
+
+
 @pytest.mark.parametrize("drains", [1, 2])
 def test_a_table_that_was_rolled_back_to_before_its_first_drain_starts_again(orders: Lake, drains: int) -> None:
     opened(orders, "iceberg").close()

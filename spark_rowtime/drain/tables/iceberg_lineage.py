@@ -8,6 +8,8 @@ from spark_rowtime.errors import DataLostError
 
 SNAPSHOT = "rowtime.snapshot"
 """The table's property with the id of the snapshot that its other properties are of."""
+_PICKED = "source-snapshot-id"
+"""Iceberg's property of a snapshot to which the rows of another one were added again."""
 
 
 class InSight(NamedTuple):
@@ -60,6 +62,7 @@ def _told(target: str, table: Any) -> Iterator[InSight]:
         if at not in known:
             yield InSight(_of_properties(target, table, at))
             return
+        _require_not_picked(target, table, known, known[at])
         lineage.append(at)
         at = known[at].parent_snapshot_id
     if lineage and marked(table.properties):
@@ -68,7 +71,7 @@ def _told(target: str, table: Any) -> Iterator[InSight]:
 
 def _is_first(snapshot: Any) -> bool:
     """Whether a snapshot without a known parent is the first one of its table: all files there are its own."""
-    said = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    said = _said(snapshot)
     return int(said.get("total-data-files", 0)) <= int(said.get("added-data-files", 0))
 
 
@@ -84,7 +87,12 @@ def _merged(known: dict[int, Any], older: dict[int, Any]) -> dict[int, Any]:
 
 def marks(snapshot: Any) -> dict[str, str]:
     """The properties of spark-rowtime in a snapshot's summary; empty if others have made it."""
-    return marked(snapshot.summary.additional_properties) if snapshot.summary is not None else {}
+    return marked(_said(snapshot))
+
+
+def _said(snapshot: Any) -> dict[str, str]:
+    """The summary of a snapshot, without its operation."""
+    return {} if snapshot.summary is None else snapshot.summary.additional_properties
 
 
 def _by_id(metadata: Any) -> dict[int, Any]:
@@ -110,6 +118,21 @@ def _of_properties(target: str, table: Any, missing: int) -> dict[str, str]:
         f"Snapshots of {target} have expired, and with them the one with the position: the parent {missing} of those "
         "that are left is not the last one of a drain or query. Which rows of the stream are there is not known. Drain "
         "into a new table; let a drain run more often than snapshots expire.",
+        path=target,
+    )
+
+
+def _require_not_picked(target: str, table: Any, known: dict[int, Any], snapshot: Any) -> None:
+    """Raises DataLostError for a snapshot with the rows, and not the position, of one of a drain or query."""
+    source = _said(snapshot).get(_PICKED)
+    picked = next((other for other in known.values() if str(other.snapshot_id) == source), None)
+    if source is None or not (marked(table.properties) if picked is None else marks(picked)):
+        return
+    raise DataLostError(
+        f"Snapshot {snapshot.snapshot_id} of {target} has the rows of snapshot {source} (cherrypick_snapshot, "
+        "publish_changes), which a drain or query has written, and not its position. Which rows of the stream are "
+        f"there is not known. Set the table to the snapshot before, {snapshot.parent_snapshot_id} "
+        "(rollback_to_snapshot), and the next drain writes what is missing; or drain into a new table.",
         path=target,
     )
 
