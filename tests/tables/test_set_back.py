@@ -123,6 +123,18 @@ def expire_all_but_the_newest() -> None:
             table.maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
 
 
+def test_a_drain_that_runs_while_others_let_its_snapshot_expire_goes_on(orders: Lake) -> None:
+    """With its list of manifests, as Java's expire_snapshots does it: the drain had loaded the table before."""
+    mine = fill_and_drain(orders, "iceberg", range(10, 12))
+    sink, lists = opened(orders, "iceberg"), iceberg().snapshot_by_id(mine).manifest_list
+    append_beside(orders, "iceberg", none_of(orders, "iceberg"))
+    expire_all_but_the_newest()
+    Path(lists.removeprefix("file://")).unlink()
+    fill(orders.stream, range(12, 14))
+    drained(orders, sink)
+    assert orders.numbers("iceberg") == list(range(10, 14))
+
+
 @pytest.mark.parametrize(("others", "back"), [(0, False), (1, False), (2, False), (1, True)])
 @pytest.mark.parametrize("keepsParents", [True, False])
 def test_where_metadata_files_are_gone_too_the_properties_count_if_they_are_of_the_parent(

@@ -114,6 +114,24 @@ class IcebergTable(Table):
         return max((batch_in(p) for p in found if p.get(QUERY) == query), default=None)
 
     def _commit(self, rows: pa.Table, properties: dict[str, str]) -> bool:
+        """Loads the table once more where it cannot be written as it was loaded.
+
+        Others may have let its snapshot expire, and the credentials that it was loaded with end some time.
+        """
+        for is_last in (False, True):
+            try:
+                return self._appended(rows, properties)
+            except RowtimeError:
+                raise
+            except Exception as error:  # PyIceberg has errors of many classes for what it cannot write
+                if is_last:
+                    error = told(error)
+                    raise unavailable(self.target, error) from error
+            if self._reload() != self.properties:
+                break
+        return False
+
+    def _appended(self, rows: pa.Table, properties: dict[str, str]) -> bool:
         from pyiceberg.table.update.snapshot import ExpireSnapshots  # noqa: PLC0415  (an extra)
 
         table, wide = self._table, _widened(rows.schema)
@@ -130,11 +148,6 @@ class IcebergTable(Table):
                     ExpireSnapshots(transaction).by_ids([old.snapshot_id for old in expired]).commit()
         except self._errors.CommitFailedException:
             return False
-        except RowtimeError:
-            raise
-        except Exception as error:  # PyIceberg has errors of many classes for what it cannot write
-            error = told(error)
-            raise unavailable(self.target, error) from error
         remove_files([old for old in expired if table.snapshot_by_id(old.snapshot_id) is None], before, table)
         if str(table.metadata.current_snapshot_id) != snapshot:
             table.metadata = before  # another commit is on top already: the next one is refused, and looks whose it is
