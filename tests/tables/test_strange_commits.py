@@ -191,6 +191,16 @@ def test_a_commit_without_a_bound_does_not_hide_that_of_a_writer_who_tells_no_po
 
 
 @pytest.mark.parametrize("kind", TRANSACTIONAL)
+def test_a_bound_by_others_lets_no_drain_into_the_table_of_a_query(orders: Lake, kind: str) -> None:
+    """As the format's own sink writes it, without properties of an Iceberg table."""
+    opened(orders, kind).close()
+    beside(orders, kind, {"rowtime.query": "q", "rowtime.batch": "1", "rowtime.bound": "2026-01-05T09:00:00Z"})
+    beside(orders, kind, {"rowtime.bound": "2026-01-05T10:00:00Z"})
+    with pytest.raises(rt.InvalidOptionError, match="The query q writes to"):
+        opened(orders, kind)
+
+
+@pytest.mark.parametrize("kind", TRANSACTIONAL)
 def test_a_drain_begins_where_only_others_have_written_bounds(orders: Lake, kind: str) -> None:
     opened(orders, kind).close()
     for hour in (8, 9):

@@ -25,17 +25,17 @@ class InSight(NamedTuple):
     place: str = ""
 
 
-def in_sight(target: str, table: Any) -> InSight:
+def in_sight(target: str, table: Any, *, writes: bool) -> InSight:
     """What the snapshots that led to the current one tell.
 
     A rollback leaves it behind with its rows. Ancestors that have expired are looked up in the table's older metadata
     files; where those are gone, too, the table's properties count if they are of the one that is missing. Otherwise
-    raises DataLostError. Snapshots by others with properties and without a position or a query do not hide
-    that of a drain or query.
+    raises DataLostError. Where a table is drained into, and for who ``writes``, snapshots by others with properties and
+    without a position or a query do not hide that of a drain or query.
     """
     newest: InSight | None = None
     for found, snapshot, _ in _told(target, table):
-        ends = tells_position(found) or (BOUND in found and not tells_position(table.properties))
+        ends = tells_position(found) or (BOUND in found and not (writes or tells_position(table.properties)))
         place = "the properties" if snapshot is None else f"snapshot {snapshot.snapshot_id}"
         if newest is None or BOUND not in newest.properties or ends:
             require_times(found, target, place)
