@@ -14,11 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import spark_rowtime as rt
+from spark_rowtime.drain.properties import POSITION, QUERY, QUERY_STATUS
 from spark_rowtime.drain.tables.open import open_table
 from tests.checkpoints import lose_last_commit
+from tests.streams import at
 from tests.tables.lake import Lake
 from tests.tables.test_set_back import iceberg, set_back
 from tests.tables.test_strange_commits import beside
+from tests.tables.test_why_iceberg import SNAPSHOT, IcebergLake
 
 SCHEMA = "rowtime TIMESTAMP NOT NULL, units INT"
 
@@ -318,3 +321,24 @@ def test_spark_reads_the_hours_that_a_drain_has_completed(spark: SparkSession, l
     assert read.columns == ["rowtime", "units", "date", "hour"]
     rows = read.where("hour < 12").groupBy("hour").sum("units").orderBy("hour").collect()
     assert [tuple(row) for row in rows] == [(10, 110), (11, 111)]
+
+
+def test_the_side_of_a_join_that_holds_an_iceberg_table_is_named(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """A snapshot has a brief account, which had the source with the least bound alone."""
+    tables = IcebergLake(tmp_path)
+    assert lake.catalog
+    tables.commit("orders", "10:25", **{POSITION: "3"})
+    tables.commit("trades", "11:10", **{POSITION: "3"})
+    sources = [
+        {**tables.read("orders", SNAPSHOT, "10:25"), "behind": 0},
+        {**tables.read("trades", SNAPSHOT, "11:10"), "behind": 3_600_000_000},
+    ]
+    operators = [{"name": "stateStoreSave", "emits": "complete"}, {"name": "symmetricHashJoin", "emits": "complete"}]
+    whole = {"query": "q", "name": "q", "sources": sources, "operators": operators, "lost": {}}
+    told = json.dumps({**whole, "output": {"end": rt.RowtimeBound(at("10:10")).floor}})
+    brief = spark._jvm.sparkrowtime.query.BriefStatus.of(told)  # type: ignore[union-attr]
+    tables.commit("gold", "10:10", **{QUERY: "q", QUERY_STATUS: brief})
+    found = tables.why("gold", "10:20")
+    assert [link.name for link in found.chain][:2] == ["a drain", tables.path("trades")]
