@@ -56,18 +56,35 @@ def test_a_restore_past_a_commit_without_commit_info_has_the_bound_and_the_posit
     assert orders.numbers("delta") == [10, 11, 12]
 
 
-def test_a_clone_is_as_a_table_by_others(orders: Lake) -> None:
-    """It says of its first version that it was made on top of version -1, which deltalake's history refuses."""
-    opened(orders, "delta").close()
+def cloned(orders: Lake, files: str) -> None:
+    """The first commit becomes a clone, on top of version -1, as it says, which deltalake's history refuses."""
     first = orders.folder / f"delta/_delta_log/{0:020}.json"
-    said = {"operation": "CLONE", "operationParameters": {"source": "delta.`/lake/orders`"}, "readVersion": -1}
+    parameters, metrics = {"source": "delta.`/lake/orders`", "sourceVersion": 2}, {"sourceNumOfFiles": files}
+    said = {"operation": "CLONE", "operationParameters": parameters, "operationMetrics": metrics, "readVersion": -1}
     first.write_text(saying(**said)(first.read_text()))
+
+
+def test_a_clone_of_an_empty_table_is_as_a_table_by_others(orders: Lake) -> None:
+    opened(orders, "delta").close()
+    cloned(orders, "0")
     fill(orders.stream, range(10, 12))
     assert rt.readTableBound(orders.target("delta")) is None
     assert rt.whyTable(orders.target("delta"), "2026-01-05T12:00:00Z").cause == rt.Cause.NOT_OURS
     orders.drain("delta")
     assert orders.numbers("delta") == [10, 11]
     assert rt.readTableBound(orders.target("delta")) == bound(11)
+
+
+def test_a_clone_with_rows_takes_none_of_a_drain_which_may_be_among_them(orders: Lake) -> None:
+    """Delta leaves the position behind, and the number of the drain's commits: its rows were in the clone twice."""
+    append = pa.table({"rowtime": [1], "n": [10]}).cast(none_of(orders, "delta").schema)
+    write_deltalake(f"{orders.folder}/delta", append)
+    cloned(orders, "1")
+    fill(orders.stream, range(10, 12))
+    with pytest.raises(rt.DataLostError, match=r"Version 0 of delta:.* is a clone: .*make the table by CREATE TABLE"):
+        orders.drain("delta")
+    assert rt.readTableBound(orders.target("delta")) is None
+    assert orders.numbers("delta") == [10]
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,13 @@ class DeltaCommit:
             or (self.operation == "WRITE" and parameters.get("mode") == "Overwrite" and whole)
         )
 
+    @property
+    def hasCopied(self) -> bool:
+        """Whether it has rows of another table, as they were there, without what that table's commits say of them."""
+        metrics = self.info.get("operationMetrics")
+        files = metrics.get("sourceNumOfFiles") if isinstance(metrics, dict) else None
+        return self.operation == "CLONE" and files not in ("0", 0)
+
     @cached_property
     def _parameters(self) -> dict[str, str]:
         given = self.info.get("operationParameters")

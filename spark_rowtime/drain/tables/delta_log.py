@@ -56,7 +56,7 @@ def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes:
     A RESTORE leads to the version that it names: the commits between are there, but their rows are not. Where a table
     is ``drained`` into, and for who ``writes``, commits by others with properties and without a position or a query do
     not hide that of the drain or query. Raises DataLostError where a position lies behind a commit after which nobody
-    knows which rows are there.
+    knows which rows are there, and for who ``writes`` on top of a clone.
     """
     newest: InSight | None = None
     replaced, went_back = None, False
@@ -74,6 +74,8 @@ def in_sight(target: str, log: DeltaLog, version: int, *, drained: bool, writes:
             newest = newest._replace(properties=continued(newest.properties, found))
             if ends:
                 return newest._replace(commit=commit, place=f"version {version}")
+        if writes and commit.hasCopied:
+            raise _copied(target, commit)
         replaced = replaced or (commit if commit.replaces else None)
         went_back = went_back or commit.isRestore
         version = _restored(target, commit) if commit.isRestore else version - 1
@@ -100,3 +102,13 @@ def _require_not_replaced(target: str, commit: DeltaCommit | None) -> None:
             f"another table, or set this one back: RESTORE TABLE ... TO VERSION AS OF {commit.version - 1}.",
             path=target,
         )
+
+
+def _copied(target: str, commit: DeltaCommit) -> DataLostError:
+    return DataLostError(
+        f"Version {commit.version} of {target} is a clone: it has the rows of another table, and not the position that "
+        "a drain or query may have written there. Which rows of the stream are there is not known, and they could come "
+        "twice. Drain into a new table, or into one that was copied with its _delta_log. If none of the rows are of "
+        "the stream, make the table by CREATE TABLE ... AS SELECT.",
+        path=target,
+    )
