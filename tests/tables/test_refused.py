@@ -491,3 +491,31 @@ def test_a_state_of_folders_without_columns_is_damaged(orders: Lake) -> None:
     file.write_text(json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "schema"}))
     with pytest.raises(rt.StoreCorruptError, match=r"state.json of parquet:.* cannot be read"):
         orders.drain("parquet")
+
+
+def test_rows_that_break_a_constraint_of_a_delta_table_are_said_so(orders: Lake) -> None:
+    """It was told as a commit whose answer was lost, after four attempts."""
+    from deltalake import DeltaTable
+
+    opened(orders, "delta").close()
+    DeltaTable(f"{orders.folder}/delta").alter.add_constraint({"small": "n < 13"})
+    with pytest.raises(rt.SchemaMismatchError, match=r"failed validation check\. They break a constraint") as error:
+        orders.drain("delta")
+    assert error.value.__suppress_context__, "the library shows the rows"
+
+
+def test_an_error_of_a_storage_is_shown_without_its_colors() -> None:
+    from spark_rowtime.drain.tables.loading import shown
+
+    assert shown(OSError("Generic S3 error \x1b[31m↳\x1b[0m denied")) == "Generic S3 error ↳ denied"
+
+
+def test_a_feature_of_a_delta_table_that_its_library_does_not_write_is_told_with_the_way_out(orders: Lake) -> None:
+    opened(orders, "delta").close()
+    first = orders.folder / f"delta/_delta_log/{0:020}.json"
+    wanted = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    lines = [{"protocol": wanted} if "protocol" in action else action for action in actions]
+    first.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(rt.StoreUnavailableError, match=r"InCommitTimestamp.* drop it \(ALTER TABLE .* DROP FEATURE\)"):
+        orders.drain("delta")

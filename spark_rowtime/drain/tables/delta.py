@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_rowtime.drain.properties import BATCH, COMMIT, QUERY, QUERY_STATUS
 from spark_rowtime.drain.tables.delta_commit import DeltaCommit
 from spark_rowtime.drain.tables.delta_log import DeltaLog, in_sight
-from spark_rowtime.drain.tables.loading import loading, unavailable
+from spark_rowtime.drain.tables.loading import loading, shown, unavailable
 from spark_rowtime.drain.tables.outcome import settled
 from spark_rowtime.drain.tables.partitions import require_exact, require_texts
 from spark_rowtime.drain.tables.table import LastCommit, Table, require_names, require_same
@@ -127,7 +127,11 @@ class DeltaTable(Table):
         except library.exceptions.CommitFailedError as error:
             if self._opened().version() > self._table.version():
                 return False
-            raise unavailable(self.target, error) from error  # the library cannot write tables of this kind
+            raise StoreUnavailableError(
+                f"{unavailable(self.target, error)}. If this is a feature of the table that the library deltalake does "
+                "not write, drop it (ALTER TABLE ... DROP FEATURE), or drain into another table.",
+                path=self.target,
+            ) from error
         except StoreUnavailableError:
             with suppress(StoreUnavailableError, OSError):
                 self._table = self._opened()
@@ -140,7 +144,16 @@ class DeltaTable(Table):
 
         With each commit through one object, the next one takes longer.
         """
-        self._library.write_deltalake(table, rows, mode="append", commit_properties=commit)
+        try:
+            self._library.write_deltalake(table, rows, mode="append", commit_properties=commit)
+        except self._library.exceptions.DeltaError as error:
+            if "failed validation check" not in str(error):
+                raise
+            raise SchemaMismatchError(
+                f"Rows cannot be kept in {self.target}: {shown(error).partition(' Preview')[0]} They break a "
+                "constraint of the table. Drop it (ALTER TABLE ... DROP CONSTRAINT), or drain into another table.",
+                path=self.target,
+            ) from None  # its text has rows
         return table
 
     def _found(self, mark: str) -> Any:

@@ -23,6 +23,9 @@ _UNCONFIGURED = (
 _VALUE = re.compile("input_value=.*(?=, input_type=)")
 """Where an error of pydantic's shows the answer of a catalog, which may have credentials for the table's files."""
 
+_COLOR = re.compile("\x1b\\[[0-9;]*m")
+"""A change of color, which the library of Delta has in errors of a storage."""
+
 
 @contextmanager
 def loading(target: str, file: object = None) -> Iterator[None]:
@@ -107,8 +110,8 @@ def told(error: Exception) -> Exception:
 
 
 def shown(error: Exception) -> str:
-    """The lines of an error before the first empty line or stack trace, joined."""
-    lines = map(str.strip, str(told(error)).splitlines())
+    """The lines of an error before the first empty line or stack trace, joined, without colors."""
+    lines = map(str.strip, _COLOR.sub("", str(told(error))).splitlines())
     return " ".join(takewhile(lambda line: line and "0: <unknown>" not in line, lines))
 
 
