@@ -11,12 +11,10 @@ from pyspark.sql import DataFrame
 from spark_rowtime.bounds.bound import RowtimeBound
 from spark_rowtime.drain.properties import (
     BATCH,
-    BOUND,
     COLUMN,
     OFFSETS,
     QUERY,
     QUERY_STATUS,
-    STRICT,
     bound_in,
     bound_properties,
     require_at_or_after,
@@ -106,13 +104,12 @@ def _append(table: Table, rows: pa.Table, column: str, batch: dict[str, str]) ->
     done = last_written(table, batch[QUERY])
     if is_written(table, done, batch):
         return
-    _require_above(bound_in(last), rows, column, table.target)
+    before, now = bound_in(last), currentRowtimeBound(column)
+    _require_above(before, rows, column, table.target)
     _require_same_column(last, column, table.target)
-    bound = bound_properties(currentRowtimeBound(column))
-    if not bound:
-        bound = {key: last[key] for key in (BOUND, STRICT) if key in last}
-    if done < 0 or rows.num_rows or bound.get(BOUND) != last.get(BOUND):
-        table.append(rows, {**bound, **({COLUMN: column} if bound else {}), **batch})
+    bound = before if now is None else now if before is None else max(before, now)
+    if done < 0 or rows.num_rows or bound != before:
+        table.append(rows, {**bound_properties(bound), **({COLUMN: column} if bound else {}), **batch})
 
 
 def _require_same_column(last: Mapping[str, str], column: str, target: str) -> None:

@@ -131,6 +131,15 @@ def test_a_batch_below_the_tables_bound_and_a_column_that_is_no_time_are_refused
         in_batch(spark, rt.tableWriter(lake.target("parquet"), "at"), late, 4, floor)
 
 
+def test_the_bound_of_a_table_does_not_fall(spark: SparkSession, lake: Lake) -> None:
+    """As where a query is started again with more rows held back."""
+    write, bound = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T10:00:00Z")
+    in_batch(spark, write, one_order(spark), 0, bound.floor)
+    in_batch(spark, write, one_order(spark), 1, bound.floor - 3_600_000_000)
+    assert [commit["rowtime.batch"] for commit in lake.commits("delta")] == ["0", "1"]
+    assert rt.readTableBound(lake.target("delta")) == bound
+
+
 def test_a_bound_is_about_one_column(spark: SparkSession, lake: Lake) -> None:
     """Another one would go back, or promise what nobody has promised."""
     write, floor = rt.tableWriter(lake.target("delta"), "at"), rt.RowtimeBound("2026-01-05T09:00:00Z").floor
