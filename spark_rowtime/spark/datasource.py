@@ -85,7 +85,7 @@ def _own_schema(options: Options) -> StructType:
         ensure_stream(adapter, options.written_path, options.adapter_arguments)
     elif watch := options.get(WATCH):
         ensure_watched(options.path, watch)
-    return from_arrow_schema(_arrow_schema(options))
+    return from_arrow_schema(_arrow_schema(options), prefer_timestamp_ntz=True)
 
 
 def _arrow_schema(options: Options) -> pa.Schema:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -86,7 +85,6 @@ def flat(batches: list[list[str]]) -> list[str]:
 
 
 @pytest.mark.smoke
-@pytest.mark.skipif(pyspark.__version__ < "4.2", reason="this PySpark cannot collect the first times of the year 1")
 @pytest.mark.parametrize("order", ["arrival", "rowtime"])
 def test_every_type_is_the_same_whole_and_in_part(pipe: Pipe, order: str) -> None:
     every_type_in_part(pipe, order)

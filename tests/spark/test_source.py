@@ -199,6 +199,7 @@ VALUES = [
 ]  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_every_type_goes_round_exactly(pipe: Pipe) -> None:
     rt.createStream(pipe.path("s"), TYPES)
     with opened(pipe.path("s")) as sink:
