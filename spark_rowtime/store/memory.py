@@ -156,7 +156,7 @@ class MemoryStore(LedgerStore):
         return self.state.log[seq - 1].head
 
     def made(self, *seqs: int) -> dict[int, int]:
-        kept = range(max(self.state.horizon, 1), len(self.state.log) + 1)
+        kept = range(max(self.state.horizon, 1), self.state.head.seq + 1)
         return {seq: self.state.log[seq - 1].time for seq in seqs if seq in kept}
 
     def slices(self, after: Position, upto: Position) -> list[Slice]:
@@ -166,7 +166,8 @@ class MemoryStore(LedgerStore):
 
     def _kept(self) -> list[Slice]:
         with self.state.changed:
-            found = [(e.head.seq, e.event.producer, e.train) for e in self.state.log[self.state.horizon :]]
+            entries = self.state.log[self.state.horizon : self.state.head.seq]
+            found = [(e.head.seq, e.event.producer, e.train) for e in entries]
         return [
             Slice(seq, producer, t.rows, t.least, t.largest, t.location.nbytes, t.location)
             for seq, producer, t in found
@@ -225,6 +226,7 @@ class MemoryStore(LedgerStore):
 
     def _remove(self, age: int | None, size: int | None, force: bool) -> Collected:
         before, held, trains = self.horizon(), None, self._kept()
+        log, horizon = self.state.log, before.seq
         old = self._old(trains, age, size)
         positions = needs([(one.name, one.position) for one in self._readers()], self.head(), force)
         for piece in trains[:old]:
@@ -233,24 +235,27 @@ class MemoryStore(LedgerStore):
             )
             if held:
                 break
-            self.state.horizon = piece.seq
-        gone = [piece.size for piece in trains if piece.seq <= self.state.horizon]
-        for at, entry in enumerate(self.state.log[before.seq : self.state.horizon], before.seq):
-            if entry.train is not None:
-                self.state.log[at] = entry._replace(train=replace(entry.train, location=None))
+            horizon = piece.seq
+        gone = [piece.size for piece in trains if piece.seq <= horizon]
+        if not gone:
+            return Collected(0, 0, 0, held)
+        freed = [e._replace(train=e.train and replace(e.train, location=None)) for e in log[before.seq : horizon]]
+        self.state.become(horizon=horizon, log=[*log[: before.seq], *freed, *log[horizon:]])
         return Collected(self.horizon().rows - before.rows, 0, sum(gone), held)
 
     def _forget(self) -> int:
         producers, before = self.state.producers, self._uptime() - FORGET_MICROS
         needed = {kept.rejection.producer for kept in self.state.rejections}
-        names = [
+        names = {
             name
             for name, p in producers.items()
             if p.status is Status.LEFT and p.seen < before and p.checkpoint is None and name not in needed
-        ]
-        self.state.forgotten += [producers.pop(name) for name in names]
-        for name in names:
-            self.state.keys.pop(name, None)
+        }
+        self.state.become(
+            producers={name: p for name, p in producers.items() if name not in names},
+            forgotten=[*self.state.forgotten, *(producers[name] for name in names)],
+            keys={name: parts for name, parts in self.state.keys.items() if name not in names},
+        )
         return len(names)
 
     def _old(self, trains: list[Slice], age: int | None, size: int | None) -> int:
@@ -321,7 +326,7 @@ class MemoryStore(LedgerStore):
 
     def bounds(self) -> pa.Table:
         with self.state.changed:
-            entries = self.state.log[max(self.state.horizon - 1, 0) :]
+            entries = self.state.log[max(self.state.horizon - 1, 0) : self.state.head.seq]
         columns: list[list[object]] = [
             [e.head.seq for e in entries],
             [e.event.producer for e in entries],

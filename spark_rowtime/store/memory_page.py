@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spark_rowtime.bounds.clock import Event, ProducerClock, Status
 from spark_rowtime.bounds.key_parts import KeyChanges
@@ -45,13 +45,17 @@ class Lock(threading.Condition):
         return super().__enter__()
 
 
-@dataclass(slots=True)
+@dataclass
 class Stream:
-    """What all objects of one stream share. One lock protects everything."""
+    """What all objects of one stream share. One lock protects everything.
+
+    Of ``log``, what follows ``head`` is what an interrupted landing left; the next one replaces it.
+    """
 
     place: str | None
     """The path; None: the stream was deleted."""
     changed: Lock
+    head: Head = EMPTY
     log: list[Entry] = field(default_factory=list)
     producers: dict[str, ProducerRecord] = field(default_factory=dict)
     forgotten: list[ProducerRecord] = field(default_factory=list)
@@ -66,9 +70,9 @@ class Stream:
     deciding: bool = False
     """Whether a page is open."""
 
-    @property
-    def head(self) -> Head:
-        return self.log[-1].head if self.log else EMPTY
+    def become(self, **parts: Any) -> None:
+        """Changes parts in one step of the interpreter: an interrupt comes before it, or after it."""
+        vars(self).update(parts)
 
     def raised(self, bound: int, later: Sequence[Entry] = ()) -> BoundOrigin | None:
         """See ``Store.raised``; ``later``: entries that follow the log."""
@@ -84,14 +88,13 @@ class Stream:
         return None if found is None or found.head.seq == self.horizon else found.time
 
     def _first_at(self, bound: int, later: Sequence[Entry] = ()) -> Entry | None:
-        kept = [*self.log[max(self.horizon - 1, 0) :], *later]
+        kept = [*self.log[max(self.horizon - 1, 0) : self.head.seq], *later]
         return next((e for e in kept if e.head.floor is not None and e.head.floor >= bound), None)
 
     def copied(self, path: str) -> "Stream":
         """Returns what a copy at ``path`` begins with."""
         copy = replace(self, place=path, changed=Lock(path), deciding=False)
-        for name in ("log", "producers", "forgotten", "rejections", "keys", "cuts", "readers"):
-            setattr(copy, name, getattr(self, name).copy())
+        copy.log, copy.readers = self.log[: self.head.seq], self.readers.copy()
         copy.statuses = {key: value for key, value in self.statuses.items() if key[0] == WRITER}
         return copy
 
@@ -172,28 +175,39 @@ class MemoryPage(Page):
         self._statuses[WRITER, producer] = content, self.now
 
     def land(self, most: int) -> None:
-        """Makes everything part of the stream, which keeps at most ``most`` bytes of old rejections beside the new."""
-        stream = self._stream
-        stream.log += self._entries
-        stream.producers.update(self._saved)
-        stream.keys.update(self._keys)
-        stream.cuts += self._cuts
-        stream.statuses.update(self._statuses)
-        if self._rejections:
-            _keep_rejections(stream, self._rejections, most)
+        """Makes everything part of the stream, which keeps at most ``most`` bytes of old rejections beside the new.
+
+        It is part of it whole or not at all, wherever an interrupt comes.
+        """
+        stream, producers = self._stream, {**self._stream.producers, **self._saved}
+        rejections = _with_rejections(stream, producers, self._rejections, most) if self._rejections else {}
+        stream.log[stream.head.seq :] = self._entries
         if self._entries:
-            stream.changed.notify_all()
+            stream.changed.notify_all()  # before: nobody may sleep on; who wakes up waits for the lock
+        stream.become(
+            head=self.head,
+            producers=producers,
+            keys={**stream.keys, **self._keys},
+            cuts=[*stream.cuts, *self._cuts],
+            statuses={**stream.statuses, **self._statuses},
+            **rejections,
+        )
 
 
-def _keep_rejections(stream: Stream, new: list[KeptRejection], most: int) -> None:
-    stream.rejected_bytes += sum(kept.rejection.rejected.rows.nbytes for kept in new)
-    old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, stream.producers)}
+def _with_rejections(
+    stream: Stream, producers: Mapping[str, ProducerRecord], new: list[KeptRejection], most: int
+) -> dict[str, Any]:
+    """Returns the parts of the stream that ``new`` ones change."""
+    total = stream.rejected_bytes + sum(kept.rejection.rejected.rows.nbytes for kept in new)
+    old = {kept.rejection.number: kept for kept in stream.rejections if not _of_receipt(kept, producers)}
     oldest = [Old(n, k.rejection.rejected.rows.num_rows, k.rejection.rejected.rows.nbytes) for n, k in old.items()]
-    gone = going(oldest, stream.rejected_bytes, most, len(new))
-    stream.rejected_bytes -= sum(one.size for one in gone)
-    stream.rejected_removed += sum(one.rows for one in gone)
+    gone = going(oldest, total, most, len(new))
     numbers = {one.number for one in gone}
-    stream.rejections[:] = [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new]
+    return {
+        "rejected_bytes": total - sum(one.size for one in gone),
+        "rejected_removed": stream.rejected_removed + sum(one.rows for one in gone),
+        "rejections": [*(kept for kept in stream.rejections if kept.rejection.number not in numbers), *new],
+    }
 
 
 def _of_receipt(kept: KeptRejection, producers: Mapping[str, ProducerRecord]) -> bool:

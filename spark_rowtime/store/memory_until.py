@@ -15,7 +15,7 @@ def shorten(copy: MemoryStore, limit: Limit) -> list[str]:
     state, part = copy.state, Until(_Exported(copy), limit)
     end = max((event.seq for event in part.events()), default=0)
     now = part.snapshot
-    state.log = state.log[:end]
+    state.log, state.head = state.log[:end], copy.at(end)
     state.producers = dict(now.records)
     state.rejections = list(part.rejections())
     state.readers = {r.name: (r.position, now.uptime - r.unseen, r.reads) for r in now.readers}
