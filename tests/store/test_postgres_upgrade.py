@@ -1,11 +1,14 @@
 """Databases of earlier versions open: what they have is there, and who could use them still can."""
 
+import hashlib
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import spark_rowtime as rt
 from spark_rowtime.store import check_store, open_store
+from spark_rowtime.store.postgres import registrations, tables
 from tests.postgresserver import PostgresServer
 from tests.store.roles import blocks, give, run
 from tests.store.streams import place
@@ -68,3 +71,25 @@ def test_the_grants_of_the_guide_take_away_what_readers_had(postgres: PostgresSe
             assert row == (False,)
     with open_store(postgres.url("orders", user=f"reader_{database}", database=database)) as reader:
         reader.keep("orders", place(1))
+
+
+def test_tables_of_version_7_get_the_limit_of_names(postgres: PostgresServer) -> None:
+    postgres.execute("CREATE DATABASE upgraded7")
+    path = postgres.url("orders", database="upgraded7")
+    rt.createStream(path, "rowtime TIMESTAMP NOT NULL")
+    limit = "octet_length(name) > 2600"
+    assert limit in registrations.FUNCTIONS
+    keep = "SELECT rowtime.keep_reader(id, name, repeat('x', {}), 1, NULL, 0, 'stream') FROM rowtime.streams"
+    with postgres.connect(database="upgraded7") as connection:
+        connection.execute(registrations.FUNCTIONS.replace(limit, "false"))
+        connection.execute("UPDATE rowtime.version SET version = 7")
+        connection.execute(keep.format(2601))
+        open_store(path).close()
+        with pytest.raises(psycopg.errors.ProgramLimitExceeded, match="a name has more than 2600 bytes"):
+            connection.execute(keep.format(2602))
+
+
+def test_other_functions_have_another_version() -> None:
+    """A database that has this version is not given them: where this fails, count ``VERSION`` up, with an entry."""
+    digest = hashlib.sha256(tables.FUNCTIONS.encode()).hexdigest()
+    assert (tables.VERSION, digest[:16]) == (8, "625d3cedb6476beb")

@@ -8,7 +8,7 @@ from psycopg import Cursor
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store.postgres import eras, one_trip_commit, registrations
 
-VERSION = 7
+VERSION = 8
 """The version of the tables that this code creates, and the largest that it uses."""
 TABLES_LOCK = 0x726F7774
 """The advisory lock, ``rowt`` in ASCII, under which the first tables of a database are created, and older ones are
@@ -117,8 +117,9 @@ DROP FUNCTION IF EXISTS rowtime.keep_reader;
 """
 """What version 6 adds: what a registered reader reads."""
 TABLES_7 = "DROP FUNCTION IF EXISTS rowtime.commit_plainly;"
-_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5, 6: TABLES_6, 7: TABLES_7}
-"""What each version adds, apart from functions. Versions 3 and 7 have other forms of the one that commits."""
+_ADDED = {2: TABLES_2, 3: "", 4: TABLES_4, 5: TABLES_5, 6: TABLES_6, 7: TABLES_7, 8: ""}
+"""What each version adds, apart from functions. Versions 3 and 7 have other forms of the one that commits, and
+version 8 has a limit of names."""
 FUNCTIONS = f"{eras.FUNCTION}{one_trip_commit.FUNCTION}{registrations.FUNCTIONS}"
 """The functions of the newest version."""
 _UPGRADED = files(__package__).joinpath("upgraded.sql").read_text("utf-8")
