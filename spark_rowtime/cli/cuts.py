@@ -28,11 +28,12 @@ class PassedCuts:
         """
         found: dict[str, TopicCut] = {}
         with open_store(self._stream) as store:
-            after, self._seq = self._seq, store.head().seq if end else max(self._seq, self._position())
-            for logged in store.cuts(after, self._seq) if store.has_cuts() else ():
+            upto = store.head().seq if end else max(self._seq, self._position())
+            for logged in store.cuts(self._seq, upto) if store.has_cuts() else ():
                 if logged.cut is not None:
                     before = found.get(logged.producer)
                     found[logged.producer] = logged.cut if before is None else before.merged(logged.cut)
+        self._seq = upto  # last: if something raises before this line, these cuts are new the next time
         for producer, cut in found.items():
             yield self._line(producer, cut)
 

@@ -1,6 +1,7 @@
 """The commands that print rows: ``rowtime tail`` and ``rowtime rejected``."""
 
 import json
+import time
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -8,13 +9,14 @@ from typing import Any
 
 import click
 
+from spark_rowtime.adapter.adapter import RESTART_SECONDS
 from spark_rowtime.bounds.bound import as_bound
 from spark_rowtime.bounds.origin import BoundOrigin
 from spark_rowtime.bounds.train import Train
 from spark_rowtime.cli.cuts import PassedCuts
 from spark_rowtime.cli.output import as_json, parts_in_lines, say, say_all, styled
 from spark_rowtime.cli.streams import waiting_for
-from spark_rowtime.errors import DataLostError
+from spark_rowtime.errors import DataLostError, StoreUnavailableError
 from spark_rowtime.reader.reader import RowReader, openReader
 from spark_rowtime.reader.release import dump_position
 from spark_rowtime.store import open_store
@@ -50,10 +52,11 @@ def tail(stream: str, follow: bool, last: int | None, order: str, start: str, as
     begin = start_of_last(stream, order, last) if last is not None and start == "earliest" else start
     with openReader(stream, order=order, start=begin) as reader:
         cuts = PassedCuts(stream, reader, as_json=as_json)
-        for train in reader if last is None else _last(reader, last):
-            say_all(lines(train))
-            say_all(cuts.lines())
-        say_all(cuts.lines(end=True))
+        if last is not None or not follow:
+            for train in reader if last is None else _last(reader, last):
+                say_all(lines(train))
+                say_all(cuts.lines())
+            say_all(cuts.lines(end=True))
         if follow:
             _follow(stream, reader, lines, waits, cuts)
         elif (info := describeStream(stream)).holders or info.rowsHeldBack:
@@ -67,17 +70,28 @@ def _follow(
     waits: Callable[[StreamInfo], Iterable[str]],
     cuts: PassedCuts,
 ) -> None:
-    """Prints trains for ever; each time that the stream is quiet, what it waits for, if this has changed."""
+    """Prints trains for ever; each time that the stream is quiet, what it waits for, if this has changed.
+
+    While the store is away, as a database is that starts again, it tries again as often as an adapter is restarted.
+    """
     said: list[str] = []
+    delays = iter(RESTART_SECONDS)
     while True:
-        if (train := reader.read(timeout=QUIET_SECONDS)) is not None:
-            say_all(lines(train))
-            say_all(cuts.lines())
-            continue
-        say_all(cuts.lines(end=True))
-        if (now := list(waits(describeStream(stream)))) != said:
-            say_all(now)
-            said = now
+        try:
+            if (train := reader.read(timeout=QUIET_SECONDS)) is not None:
+                say_all(lines(train))
+                say_all(cuts.lines())
+            else:
+                say_all(cuts.lines(end=True))
+                if (now := list(waits(describeStream(stream)))) != said:
+                    say_all(now)
+                    said = now
+            delays = iter(RESTART_SECONDS)
+        except StoreUnavailableError as error:
+            if (delay := next(delays, None)) is None:
+                raise
+            say(f"{error} Trying again in {delay:g} s.", err=True)
+            time.sleep(delay)
 
 
 def _last(trains: Iterable[Train], count: int) -> Iterator[Train]:

@@ -1,12 +1,17 @@
 """Every command does with a stream in PostgreSQL what it does with one in a directory."""
 
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from click.testing import CliRunner
 
+import spark_rowtime as rt
 from spark_rowtime.cli import main
-from tests.postgresserver import PostgresServer
+from tests.postgresserver import PostgresServer, started
+from tests.streams import send
 
 CSV = """rowtime,shop,amount
 2026-01-05T09:10:00Z,Berlin,1.5
@@ -84,3 +89,22 @@ def test_every_command_does_the_same(tmp_path: Path, postgres: PostgresServer) -
     *commands, (_, made, _) = ours
     assert [command for command, code, _ in commands if code] == FAILING
     assert made == 2
+
+
+def test_tail_goes_on_when_the_server_was_restarted() -> None:
+    with started() as server:
+        path = server.url("orders")
+        rt.createStream(path, "rowtime TIMESTAMP NOT NULL, n INT")
+        command = [sys.executable, "-m", "spark_rowtime.cli", "tail", path, "--follow", "--order", "arrival"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tail:
+            assert tail.stdout is not None
+            assert tail.stderr is not None
+            for n in range(2):
+                with rt.openSink(path, producer="shop") as sink:
+                    send(sink, (f"10:0{n}", n))
+                assert f"n={n}" in next(line for line in tail.stdout if "n=" in line)
+                if n == 0:
+                    server.stop()
+                    assert "Trying again in 1 s." in tail.stderr.readline()
+                    server.start()
+            tail.send_signal(signal.SIGINT)
