@@ -10,22 +10,25 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from spark_rowtime.cli.admin import adopt, alter, check, close, copy, delete, detach, list_streams, rename
-from spark_rowtime.cli.announce import announce
-from spark_rowtime.cli.drain import drain
-from spark_rowtime.cli.gc import gc
-from spark_rowtime.cli.host import run
-from spark_rowtime.cli.output import as_json, echo_json, harmless
-from spark_rowtime.cli.send import send
-from spark_rowtime.cli.serve import serve
-from spark_rowtime.cli.streams import create, describe
-from spark_rowtime.cli.tail import rejected, tail
-from spark_rowtime.cli.watch import watch
-from spark_rowtime.cli.why import wait, why
-from spark_rowtime.errors import RowtimeError
-from spark_rowtime.stream_description import describeStream
-from spark_rowtime.stream_info import StreamInfo
-from spark_rowtime.types.arguments import did_you_mean, nearest
+try:
+    from spark_rowtime.cli.admin import adopt, alter, check, close, copy, delete, detach, list_streams, rename
+    from spark_rowtime.cli.announce import announce
+    from spark_rowtime.cli.drain import drain
+    from spark_rowtime.cli.gc import gc
+    from spark_rowtime.cli.host import run
+    from spark_rowtime.cli.output import as_json, echo_json, harmless
+    from spark_rowtime.cli.send import send
+    from spark_rowtime.cli.serve import serve
+    from spark_rowtime.cli.streams import create, describe
+    from spark_rowtime.cli.tail import rejected, tail
+    from spark_rowtime.cli.watch import watch
+    from spark_rowtime.cli.why import wait, why
+    from spark_rowtime.errors import RowtimeError
+    from spark_rowtime.stream_description import describeStream
+    from spark_rowtime.stream_info import StreamInfo
+    from spark_rowtime.types.arguments import did_you_mean, nearest
+except KeyboardInterrupt:  # to load all this takes a second
+    raise SystemExit(128 + signal.SIGINT) from None
 
 
 @click.command()

@@ -196,6 +196,25 @@ def test_as_a_process_it_follows_and_ends_without_a_traceback(orders: str) -> No
     assert (error, tail.returncode) == ("\nAborted!\n", 130)
 
 
+INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "spark_rowtime.stream_info":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+runpy.run_module("spark_rowtime.cli", run_name="__main__")
+"""
+"""It is interrupted while it imports."""
+
+
+def test_as_a_process_it_ends_without_a_traceback_while_it_is_loaded() -> None:
+    with run_python("-c", INTERRUPTED) as process:
+        assert (*process.communicate(), process.returncode) == ("", "", 130)
+
+
 def test_pyspark_and_pandas_are_not_imported() -> None:
     """Either takes longer to import than all the rest. PyArrow loads pandas once a list becomes an array."""
     code = (
