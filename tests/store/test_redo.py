@@ -394,7 +394,29 @@ def test_on_a_full_disk_the_rows_stay(lost: str, monkeypatch: pytest.MonkeyPatch
         assert len(rows_of(store)) == 6
 
 
-def test_who_may_only_read_opens_the_stream_and_changes_nothing(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_rowtime.store.local.catalog.may_write", lambda _: False)
-    with closing(open_store(lost)) as store:
+def test_who_may_only_read_changes_nothing_and_is_told_who_can(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as other, closing(reading(lost, other)) as store:
         assert len(rows_of(store)) == 6
+        with pytest.raises(
+            StoreUnavailableError, match=r"loss of power has taken train 2 of 'a'.* Nothing is lost: open"
+        ):
+            read(store)
+    open_store(lost).close()
+    with closing(reading(lost, monkeypatch)) as store:
+        assert read(store) == [1, 1, 2, 2, 3, 3]
+
+
+def test_who_may_only_read_reads_what_is_not_synced(
+    open_here: Open, local_path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(open_here(durability="power"), "a")
+    writer.send([1], floor=1)
+    with closing(reading(local_path, monkeypatch)) as store:
+        assert rows_of(store)
+        assert read(store) == [1]
+
+
+def reading(path: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The stream as a user opens it who may only read it."""
+    monkeypatch.setattr("spark_rowtime.store.local.catalog.may_write", lambda _: False)
+    return open_store(path)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from isal.isal_zlib import crc32
 
-from spark_rowtime.errors import StoreUnavailableError
-from spark_rowtime.store.commits import Staged
+from spark_rowtime.errors import StoreCorruptError, StoreUnavailableError
+from spark_rowtime.store.commits import Slice, Staged
 from spark_rowtime.store.local.catalog import Catalog
 from spark_rowtime.store.local.folders import FREE, SEGMENTS, folder, mark, remove, there
 from spark_rowtime.store.local.guard import Guard
 from spark_rowtime.store.local.seal import intact, seal
 from spark_rowtime.store.local.segment import CLOSED, Location, SegmentWriter, open_locked, write_at
+from spark_rowtime.store.local.segment_reader import SegmentReader
 from spark_rowtime.store.retention import unsynced
 
 _ADD = "INSERT INTO redo (segment, offset, seal, content) VALUES (?, ?, ?, ?)"
@@ -87,7 +88,7 @@ def settle(stream: Path, catalog: Catalog) -> None:
     who does so. So nobody reads a segment that ends too early, or appends to it.
 
     A segment that a writer has open is left alone: what is written there is not lost while its process lives. Nothing
-    happens for a user who may only read. Where the disk is full, the rows stay.
+    happens for a user who may only read: see :func:`require_settled`. Where the disk is full, the rows stay.
     """
     if not catalog.writable or not _segments(catalog):
         return
@@ -104,6 +105,30 @@ def settle(stream: Path, catalog: Catalog) -> None:
         except sqlite3.OperationalError:
             if not done:
                 raise
+
+
+def require_settled(catalog: Catalog, reader: SegmentReader, trains: Sequence[Slice]) -> None:
+    """Raises StoreUnavailableError if the catalog alone has one of the trains, and this user may not settle it."""
+    if catalog.writable:
+        return
+    rows = set(catalog.execute("SELECT segment, offset FROM redo"))
+    for train in trains:
+        if train.location[:2] in rows:
+            try:
+                reader.read(train.location, train.rows, f"train {train.seq} of {train.producer!r}")
+            except StoreCorruptError as error:
+                raise _not_settled(error, catalog.file.parent) from None
+
+
+def _not_settled(error: StoreCorruptError, stream: Path) -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"A loss of power has taken {error.values['train']} from its file in {stream}, and its rows are in the catalog "
+        "alone. Nothing is lost: open the stream once as a user who may write into it, for example with "
+        "`rowtime describe`; then read again.",
+        path=str(stream),
+        file=error.values["file"],
+        lacks="write permission",
+    )
 
 
 def _wait_for_others(segments: int, catalog: Catalog) -> None:

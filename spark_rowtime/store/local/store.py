@@ -32,7 +32,7 @@ from spark_rowtime.store.local.index_check import IndexedTrains, all_there, slic
 from spark_rowtime.store.local.log import Log
 from spark_rowtime.store.local.page import LocalPage
 from spark_rowtime.store.local.raised import raised
-from spark_rowtime.store.local.redo import Redo, settle
+from spark_rowtime.store.local.redo import Redo, require_settled, settle
 from spark_rowtime.store.local.seal import Damaged
 from spark_rowtime.store.local.segment import SegmentWriter
 from spark_rowtime.store.local.segment_reader import SegmentReader, segment_exists
@@ -322,6 +322,7 @@ class LocalStore(LedgerStore):
             require_kept(after, self._log.horizon(), self.path)
             if not whole:
                 raise Damaged(f"events between seq {after.seq} and {upto.seq} are missing from the log")
+            require_settled(self._catalog, self._reader, found)
             return found
 
     def read(self, piece: Slice | Staged) -> pa.RecordBatch:
