@@ -24,6 +24,7 @@ CELLS: list[tuple[str, str, Any]] = [
     *(("heads", column, value) for column in ("ahead", "floor", "largest", "stamp") for value in (HUGE, TINY)),
     *(("heads", "horizon_largest", value) for value in (HUGE, TINY)),
     *(("rejected", column, value) for column in ("time", "bound") for value in (HUGE, TINY)),
+    ("rejected", "rows", b"no message"),
 ]
 LOCAL = {"heads": "uptime", "stamp": "counted"}
 

@@ -171,7 +171,7 @@ def _rejected(catalog: Catalog, schema: pa.Schema, totals: _Totals, report: Repo
             kept += sum(rejection.rejected.rows.num_rows for rejection in found)
             last = found[-1].number if len(found) == rejection_rules.PORTION_REJECTIONS else totals.newest
         meanwhile = rejections.totals(catalog).removed != totals.removed
-    except (sqlite3.DatabaseError, pa.ArrowException) as error:
+    except sqlite3.DatabaseError as error:
         report.damage.append(f"{CATALOG}: {error}")
         return
     if totals.rejected is not None and not meanwhile and kept + totals.removed != totals.rejected:

@@ -10,7 +10,7 @@ from spark_rowtime.store import rejection_rules as rules
 from spark_rowtime.store.commits import Rejected, Rejection
 from spark_rowtime.store.history import KeptRejection
 from spark_rowtime.store.local.catalog import Catalog
-from spark_rowtime.store.local.seal import crc, intact, seal, sealed
+from spark_rowtime.store.local.seal import Damaged, crc, intact, seal, sealed
 from spark_rowtime.store.messages import read_batch
 from spark_rowtime.store.rejection_rules import Old
 
@@ -124,5 +124,8 @@ def _opened(row: tuple[Any, ...], schema: pa.Schema) -> Rejection:
     number, *values, rows, check = row[:9]
     producer, _, time, reason, bound, *_ = intact((*values, crc(rows), check), "rejected")
     origin = None if row[12] is None else BoundOrigin(*intact((number, *row[9:]), "rejected_origins")[1:])
-    batch = read_batch(pa.py_buffer(rows), schema)
+    try:
+        batch = read_batch(pa.py_buffer(rows), schema)
+    except pa.ArrowException as error:
+        raise Damaged(f"rejection {number} cannot be read: {error}") from None
     return Rejection(number, producer, time, Rejected(reason, bound, batch, origin))
