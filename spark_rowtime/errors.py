@@ -444,18 +444,20 @@ class StoreUnavailableError(RowtimeError):
 
 
 class DataLostError(RowtimeError):
-    """Rows that a reader or a query still needs, or that a sink had committed, are no longer in the stream or table.
+    """Rows that a reader, a query or a feed still needs, or that a sink had committed, are no longer there.
 
-    The cause is retention, a deleted stream, an older copy of it, or a table that was set back. The message says what
-    is left.
+    The cause is retention, of a stream or a topic of Kafka, a deleted stream, an older copy of it, or a table or a
+    topic that was set back. The message says what is left.
 
     ``values`` has those of these that the message is about:
 
     - ``path``: the path of the stream, or the table.
-    - ``asked``: the sequence number that was asked for; of a sink, the number of its commit.
-    - ``last``: the last sequence number that the stream has; of a sink, the number of its producer's last commit there.
+    - ``asked``: the sequence number that was asked for; of a sink, the number of its commit; of a topic, the offset up
+      to which the stream has the partition.
+    - ``last``: the last sequence number that the stream has; of a sink, the number of its producer's last commit there;
+      of a topic, the offset at which the partition ends.
     - ``producer``: the producer of the sink.
-    - ``horizon``: the sequence number up to which rows were removed.
+    - ``horizon``: the sequence number up to which rows were removed; of a topic, the offset at which it begins.
     - ``rows``: the number of rows that were removed.
     - ``largest``: the largest rowtime among them, in microseconds since the epoch.
     - ``query``: the id of the query.
