@@ -75,17 +75,20 @@ class Lease:
         """Records that the lease was just renewed, as by a commit."""
         self._renewed_at = self._attached_at = self._now()
 
-    def require_attached(self) -> None:
+    def require_attached(self, *, commits: bool = False) -> None:
         """Finds out, before a call takes anything, whether the stream still waits for the producer.
 
         A producer that was detached joins again, so that the call's rows are judged by the stream's bound; one that
-        was taken over or closed raises ProducerFencedError. An outage of the store is left to the next commit.
+        was taken over or closed raises ProducerFencedError. An outage of the store is left to the next commit, unless
+        the call ``commits``: it would wait for the store once more.
         """
         if self._now() - self._attached_at < self.outbox.store.contact_micros:
             return
         try:
             joined = self.outbox.join_again()
         except StoreUnavailableError:
+            if commits:
+                raise
             return
         except ProducerFencedError as error:
             self.fenced = error

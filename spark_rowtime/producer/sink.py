@@ -392,7 +392,8 @@ class StreamSink(SinkLifecycle):
     def _flush(self, checkpoint: str | None, *, idle: bool = False, behind: TopicCut | None = None) -> str:
         with self._lock:
             self._require_open()
-            self._scheduler.lease.require_attached()
+            self._outbox.end_fast_path()
+            self._scheduler.lease.require_attached(commits=self._outbox.pending or checkpoint is not None)
             if behind is not None:
                 self._acceptance.require_cut(behind)
             earlier = len(self._outbox.late)

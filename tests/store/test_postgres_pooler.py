@@ -4,13 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
+import psycopg
 import pytest
 
+import spark_rowtime as rt
 from spark_rowtime.errors import StoreUnavailableError
 from spark_rowtime.store import create_store, open_store
 from spark_rowtime.store.postgres import connection
 from spark_rowtime.store.postgres.address import address
 from spark_rowtime.store.postgres.connection import Connection
+from spark_rowtime.store.postgres.store import PostgresStore
 from spark_rowtime.store.settings import StreamSettings
 from tests.postgresserver import PostgresServer
 from tests.store.standstill import Standstill
@@ -44,6 +47,32 @@ def test_a_pooler_without_a_free_session_keeps_nobody_waiting(
         monkeypatch.undo()
         pooler.go_on()
         assert store.head().seq == 0
+
+
+def test_a_flush_behind_a_pooler_without_a_free_session_waits_once(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once to see whether the stream waits for its producer, and once for the commit."""
+    path, waited = postgres.url("flushed"), list[Connection]()
+    create_store(path, SCHEMA, StreamSettings())
+    monkeypatch.setattr(PostgresStore, "contact_micros", 0)
+
+    def wait(made: Connection) -> None:
+        waited.append(made)
+        raise psycopg.OperationalError("the server has not answered in time")
+
+    with rt.openSink(path, producer="a", linger="1 hour", lease=None) as sink:
+        sink.sendRows([("2026-01-01T00:00:00Z", 1)])  # is committed at once
+        sink.sendRows([("2026-01-01T00:00:00Z", 2)])
+        with monkeypatch.context() as full:
+            full.setattr(Connection, "_new", wait)
+            sink._store._connection._drop()
+            for flushes in (1, 2):
+                with pytest.raises(StoreUnavailableError, match="has not answered in time"):
+                    sink.flush()
+                assert len(waited) == flushes
+    with open_store(path) as store:
+        assert store.head().rows == 2
 
 
 def _look(store: Any, seconds: float | None) -> None:
