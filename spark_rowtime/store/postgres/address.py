@@ -2,6 +2,7 @@
 
 import os
 import re
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
@@ -72,6 +73,7 @@ def address(path: str) -> Address:
     return found
 
 
+@lru_cache(maxsize=64)  # a call looks at the path first, and then opens it
 def database_address(path: str) -> Address:
     """Parses the path of a database, or of a stream in it; ``stream`` is then its name, or the beginning of names.
 
