@@ -166,7 +166,8 @@ class StreamSink(SinkLifecycle):
 
         Args:
             rows: A pyarrow RecordBatch or Table, whose columns are matched by name, or an iterable of rows as for
-                ``sendRow``. A pandas DataFrame is refused; ``pa.Table.from_pandas`` converts it.
+                ``sendRow``. A pandas DataFrame is refused; ``pa.Table.from_pandas`` converts it. Arrow data is not
+                copied: do not change its memory, as through a numpy array below it, before the next ``flush``.
 
         Raises:
             SchemaMismatchError: A row or a column does not fit the stream; the message names the row or the column.
