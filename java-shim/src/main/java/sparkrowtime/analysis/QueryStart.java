@@ -1,6 +1,7 @@
 package sparkrowtime.analysis;
 
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
@@ -39,22 +40,26 @@ public final class QueryStart extends Rule<LogicalPlan> {
     RefuseSettings.check(SQLConf.get());
     RefuseTopics.check(plan);
     RefuseTables.check(plan);
-    RefuseGroupFunctions.check(plan);
-    RefuseTableFunctions.check(plan);
-    RefuseTableDifference.check(plan);
-    RefuseRowNumbers.check(plan);
+    eachNode(plan, RefuseGroupFunctions::check);
+    eachNode(plan, RefuseTableFunctions::check);
+    eachNode(plan, RefuseTableDifference::check);
+    eachNode(plan, RefuseRowNumbers::check);
     RefuseSubqueries.check(plan);
     CurrentTimes.check(plan);
-    RefuseMovingConditions.check(plan);
-    RefuseSecondWatermark.check(plan);
+    eachNode(plan, RefuseMovingConditions::check);
+    eachNode(plan, RefuseSecondWatermark::check);
     RefuseStructWatermark.check(plan);
     RefuseDedupTimes.check(plan);
     if (mode.equals(OutputMode.Append())) {
-      RefuseLostTotals.check(plan);
+      eachNode(plan, RefuseLostTotals::check);
       RefuseMissingWatermark.check(plan);
       RefuseNullGroups.check(plan);
     }
     RefuseUnknownTimes.check(plan);
     WatermarkAdvice.give(plan);
+  }
+
+  private static void eachNode(LogicalPlan plan, Consumer<LogicalPlan> check) {
+    plan.foreach(Scala.each(check));
   }
 }

@@ -9,7 +9,6 @@ import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInR;
 import org.apache.spark.sql.catalyst.plans.logical.FlatMapGroupsInRWithArrow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MapGroups;
-import sparkrowtime.support.Scala;
 
 /**
  * Refuses functions of a whole group without state (applyInPandas, applyInArrow, cogroup, mapGroups). On a
@@ -19,11 +18,7 @@ import sparkrowtime.support.Scala;
 final class RefuseGroupFunctions {
   private RefuseGroupFunctions() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseGroupFunctions::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node.isStreaming() && isOfGroups(node)) {
       throw new IllegalArgumentException(
           node.nodeName() + " calls its function with the rows that a group has in one micro-batch, not with all rows"

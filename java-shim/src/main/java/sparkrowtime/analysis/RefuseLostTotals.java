@@ -19,11 +19,7 @@ import sparkrowtime.support.Scala;
 final class RefuseLostTotals {
   private RefuseLostTotals() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseLostTotals::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node instanceof Aggregate aggregate
         && aggregate.child() instanceof Expand sets
         && sets.isStreaming()

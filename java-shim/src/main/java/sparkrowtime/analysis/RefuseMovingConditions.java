@@ -20,11 +20,7 @@ import sparkrowtime.support.Scala;
 final class RefuseMovingConditions {
   private RefuseMovingConditions() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseMovingConditions::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (StatefulNodes.isStreamJoin(node) && ((Join) node).condition().isDefined()) {
       checkPart(((Join) node).condition().get(), (Join) node);
     } else if (node instanceof Filter filter && innerJoin(filter.child()) != null) {

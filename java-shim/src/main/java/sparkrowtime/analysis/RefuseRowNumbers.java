@@ -12,11 +12,7 @@ import sparkrowtime.support.Scala;
 final class RefuseRowNumbers {
   private RefuseRowNumbers() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseRowNumbers::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node.isStreaming() && (node instanceof AttachDistributedSequence || isNumbering(node))) {
       throw new IllegalArgumentException(
           "zipWithIndex numbers the rows of each micro-batch from 0 on, so its numbers would depend on where batches end: "

@@ -12,11 +12,7 @@ import sparkrowtime.support.Scala;
 final class RefuseSecondWatermark {
   private RefuseSecondWatermark() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseSecondWatermark::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node instanceof EventTimeWatermark watermark
         && watermark.child().exists(EventTimeWatermark.class::isInstance)) {
       throw new IllegalArgumentException(message(watermark));

@@ -2,7 +2,6 @@ package sparkrowtime.analysis;
 
 import org.apache.spark.sql.catalyst.plans.logical.Except;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import sparkrowtime.support.Scala;
 
 /**
  * Refuses EXCEPT ALL of a stream and a table. Spark makes it an aggregation over the union of both, and reads
@@ -12,11 +11,7 @@ import sparkrowtime.support.Scala;
 final class RefuseTableDifference {
   private RefuseTableDifference() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseTableDifference::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node.isStreaming() && node instanceof Except except && except.isAll()) {
       throw new IllegalArgumentException(
           "EXCEPT ALL takes the rows of the table away from the stream again in each micro-batch, so its results"

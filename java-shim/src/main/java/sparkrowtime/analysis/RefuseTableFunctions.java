@@ -17,11 +17,7 @@ import sparkrowtime.support.Scala;
 final class RefuseTableFunctions {
   private RefuseTableFunctions() {}
 
-  static void check(LogicalPlan plan) {
-    plan.foreach(Scala.each(RefuseTableFunctions::checkNode));
-  }
-
-  private static void checkNode(LogicalPlan node) {
+  static void check(LogicalPlan node) {
     if (node instanceof LateralJoin join && join.left().isStreaming() && isOnePartition(join.left())) {
       join.right().plan().foreach(Scala.each(RefuseTableFunctions::checkFunction));
     }
