@@ -126,9 +126,29 @@ def merged(sent: Iterable[LoggedCut]) -> TopicCut | None:
     return end
 
 
-def offsets_of(found: Mapping[str, Mapping[Any, int]]) -> dict[str, dict[int, int]]:
-    """Returns offsets of Spark's Kafka source, whose JSON has the partitions as texts."""
-    return {topic: {int(partition): end for partition, end in ends.items()} for topic, ends in found.items()}
+class _Alone(dict[Any, Any]):
+    """Offsets of all that a query reads: what else a cut names holds nothing back, as if it were read to its end."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        del default
+        return super().get(key, self._rest)
+
+    _rest: Any = LARGEST_OFFSET
+
+
+class _AloneByTopic(_Alone):
+    _rest = _Alone()
+
+
+def offsets_of(found: Mapping[str, Mapping[Any, int]], reads: str | None = None) -> Offsets:
+    """Returns offsets of Spark's Kafka source, whose JSON has the partitions as texts.
+
+    ``reads``: the source reads no other "topics", or no other "partitions", so a bound that follows messages there
+    counts for it without them. None: a topic that is missing may come.
+    """
+    kind = _Alone if reads == "partitions" else dict
+    ends = {topic: kind((int(partition), end) for partition, end in ends.items()) for topic, ends in found.items()}
+    return ends if reads is None else _AloneByTopic(ends)
 
 
 def to_cut(cut: Any, topicIds: Any = None) -> TopicCut:

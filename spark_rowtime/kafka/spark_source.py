@@ -16,7 +16,7 @@ from spark_rowtime.kafka.topic_adapter import APPEND_TIME, ROWS
 
 _SECURITY = ("security.", "sasl.", "ssl.")
 _OTHERWISE = {
-    "assign": "A bound of a partition that the query does not read would never count. ",
+    "assign": "For some partitions let rowtime watch run beside, and leave watch out. ",
     "subscribepattern": "The query would read a topic that comes later before the watch has seen it. ",
 }
 """Why a source that reads otherwise has no watch."""

@@ -206,21 +206,24 @@ class RowtimeStreamReader(AskedReader):
             self._joins.asked(upto, time)
         return least_sent(self._store, upto.seq, time)
 
-    def _floor_at(self, start: Offset, *, reader: str, offsets: dict[str, dict[str, int]]) -> int | None:
+    def _floor_at(
+        self, start: Offset, *, reader: str, offsets: dict[str, dict[str, int]], reads: str | None
+    ) -> int | None:
         """The floor of bounds beside topics, up to ``start``, where a batch of the topics ends at ``offsets``."""
-        at, ends = self._load(start), offsets_of(offsets)
+        at, ends = self._load(start), offsets_of(offsets, reads)
         if self._had_passed is None:
             self._had_passed = self._registered_at(reader).seq
         self._cut_floors.requireUnfolded(at, ends, self._had_passed)
         return self._cut_floors.floorAt(at, ends)
 
-    def _passed_by(self, end: Offset, *, offsets: dict[str, dict[str, int]]) -> None:
+    def _passed_by(self, end: Offset, *, offsets: dict[str, dict[str, int]], reads: str | None) -> None:
         """A batch up to ``end`` is committed that has read the topics up to ``offsets``: which cuts it still needs."""
-        self._passed = self._cut_floors.passedAt(self._load(end), offsets_of(offsets))
+        ends = offsets_of(offsets, reads)
+        self._passed = self._cut_floors.passedAt(self._load(end), ends)
         if self._registration is not None and len(self._cut_floors) > self._most_cuts:
             self.__dict__.pop("_cut_floors")
             kept = self._cut_floors
-            self._passed = kept.passedAt(self._load(end), offsets_of(offsets))
+            self._passed = kept.passedAt(self._load(end), ends)
             self._most_cuts = max(_MOST_CUTS, 2 * len(kept))
 
     def _require_topics(self, _: Offset, *, ids: dict[str, str]) -> None:

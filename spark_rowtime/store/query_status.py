@@ -171,17 +171,17 @@ def _source(given: Stranger) -> QuerySource:
         (given.text("view") or "rows") == "rows",
         tuple(given.texts("place")),
         given.text("other") or "",
-        _offsets(given.part("read")),
+        _offsets(given.part("read"), given.text("reads")),
         given.text("table"),
         position.whole("version"),
         max(given.whole("behind") or 0, 0),
     )
 
 
-def _offsets(given: Stranger | None) -> Offsets | None:
+def _offsets(given: Stranger | None, reads: str | None) -> Offsets | None:
     if given is None:
         return None
-    return offsets_of({topic: ends.all(Stranger.whole) for topic, ends in given.all(Stranger.part).items()})
+    return offsets_of({topic: ends.all(Stranger.whole) for topic, ends in given.all(Stranger.part).items()}, reads)
 
 
 def _operator(given: Stranger) -> QueryOperator:

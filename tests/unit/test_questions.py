@@ -88,7 +88,8 @@ def test_a_bound_beside_topics_counts_where_its_cut_was_read(path: str, source: 
         sink.sendRowtimeBound(when("11:00"), cut={"orders": {0: 5}})
     end = ends(source)
     for read, floor in ((4, us("10:02")), (5, us("11:00"))):
-        assert asked(source, end, "floorAt", reader="query", offsets={"orders": {"0": read}}) == floor
+        offsets = {"orders": {"0": read}}
+        assert asked(source, end, "floorAt", reader="query", offsets=offsets, reads=None) == floor
 
 
 @pytest.mark.parametrize("question", [{"ask": "whatever"}, {"ask": "next", "unlimited": False}])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spark_rowtime as rt
-from spark_rowtime.bounds.topic_cut import TopicCut, require_forward, to_cut
+from spark_rowtime.bounds.topic_cut import TopicCut, offsets_of, require_forward, to_cut
 
 ENDS = st.dictionaries(st.integers(0, 2), st.integers(0, 5), min_size=1)
 OFFSETS = st.dictionaries(st.sampled_from(["orders", "returns"]), ENDS)
@@ -37,6 +37,15 @@ def test_text(cut: TopicCut) -> None:
 def test_a_partition_that_is_missing_is_read_up_to_0() -> None:
     assert TopicCut({"orders": {0: 0}}).reached({})
     assert not TopicCut({"orders": {0: 1}}).reached({"orders": {1: 5}})
+
+
+@pytest.mark.parametrize(("reads", "topic", "partition"), [(None, 0, 0), ("topics", 1, 0), ("partitions", 1, 1)])
+def test_what_a_query_never_reads_holds_no_bound_back(reads: str | None, topic: int, partition: int) -> None:
+    offsets = offsets_of({"orders": {"0": 5}}, reads)
+    assert TopicCut({"orders": {0: 5}}).reached(offsets)
+    assert not TopicCut({"orders": {0: 6}}).reached(offsets)
+    assert TopicCut({"returns": {0: 9}}).reached(offsets) == topic
+    assert TopicCut({"orders": {0: 5, 1: 9}}).reached(offsets) == partition
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ public final class Questions {
   private final String reader;
   private final JsonNode topic;
   private final Map<String, Long> answers = new HashMap<>();
+  private String reads;
 
   /**
    * @param reader the source's part of the checkpoint, which names this reader in the stream's retention
@@ -38,6 +39,19 @@ public final class Questions {
     this.anywhere = stream.deserializeOffset("{}");
     this.reader = reader;
     this.topic = topic == null ? null : parse(topic);
+  }
+
+  /**
+   * Tells what the query reads of the topics beside the stream: of its {@code topics} all partitions, or these
+   * {@code partitions} alone. Null: also topics that come later.
+   */
+  public void reads(String what) {
+    reads = what;
+  }
+
+  /** What the query reads of the topics beside the stream. */
+  public String reads() {
+    return reads;
   }
 
   /** By what Spark knows the source in the checkpoint: its number, or its name. */
@@ -114,7 +128,7 @@ public final class Questions {
 
   /** The floor of bounds beside topics, of which the batch reads up to these offsets; null if there is none. */
   public Long floorAt(Offset end, String ofTopics) {
-    ObjectNode question = Planner.question("floorAt").put("reader", reader);
+    ObjectNode question = Planner.question("floorAt").put("reader", reader).put("reads", reads);
     question.set("offsets", OffsetJson.topics(ofTopics));
     return known(end, question);
   }
@@ -153,7 +167,7 @@ public final class Questions {
    */
   public void commit(Offset end, String ofTopics) {
     if (ofTopics != null) {
-      ObjectNode question = Planner.question("passed");
+      ObjectNode question = Planner.question("passed").put("reads", reads);
       question.set("offsets", OffsetJson.topics(ofTopics));
       planner.ask(end, question);
     }

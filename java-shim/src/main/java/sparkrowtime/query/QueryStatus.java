@@ -93,7 +93,7 @@ final class QueryStatus {
         source.set("position", position(ours, end));
       }
       if (ours.unionId() != null) {
-        topics(source, topics.topic(ours));
+        topics(source.put("reads", ours.questions().reads()), topics.topic(ours));
       }
     } else {
       source.put("other", cut(stream.toString()));

@@ -11,6 +11,7 @@ import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRe
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecutionContext;
 import org.apache.spark.sql.execution.streaming.runtime.StreamProgress;
 import org.apache.spark.sql.execution.streaming.runtime.StreamingExecutionRelation;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import sparkrowtime.bounds.Bound;
 import sparkrowtime.bounds.EndOfTime;
 import sparkrowtime.python.OffsetJson;
@@ -51,10 +52,16 @@ final class TopicBatch {
       unions.put(stream, (Union) node);
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
+        stream.questions().reads(reads(relation.relation().options()));
         ids.put(stream, new TopicIds(relation.stream(), relation.relation().options()));
         places.put(stream, relation.relation().metadataPath());
       }
     }
+  }
+
+  /** A bound that follows messages of other topics, or partitions, counts all the same. */
+  private static String reads(CaseInsensitiveStringMap topics) {
+    return topics.containsKey("subscribe") ? "topics" : topics.containsKey("assign") ? "partitions" : null;
   }
 
   private static SparkDataStream source(LogicalPlan leaf) {
