@@ -10,7 +10,7 @@ from spark_rowtime.kafka.message_floors import Floor
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Part
 from spark_rowtime.producer.sink import StreamSink
-from spark_rowtime.types.timestamps import show_micros
+from spark_rowtime.types.timestamps import END, show_micros
 
 
 class PartitionWatch(PartitionReader):
@@ -65,8 +65,7 @@ class PartitionWatch(PartitionReader):
 
     def promise(self, bound: RowtimeBound, **_: Any) -> None:
         """Keeps a bound, also one that the brokers' clock promises. One above ``ceiling`` is left out."""
-        ceiling = self._ceiling()
-        if ceiling is None or bound.floor <= ceiling:
+        if _within(self._ceiling(), bound.floor):
             super().promise(bound)
         else:
             self._tell_ahead(_ahead(bound.floor))
@@ -85,7 +84,7 @@ class PartitionWatch(PartitionReader):
         except MalformedError as error:
             self._tell(message, str(error))
             return 0
-        if ceiling is None or floor <= ceiling:
+        if _within(ceiling, floor):
             return floor
         self._tell(message, _ahead(floor))
         return 0
@@ -97,6 +96,11 @@ class PartitionWatch(PartitionReader):
             "as messages that promise nothing.",
             *(message.offset(), self.part.number, self.part.topic, why),
         )
+
+
+def _within(ceiling: int | None, floor: int) -> bool:
+    """Whether a bound is not too far ahead; the end of time never is."""
+    return ceiling is None or floor <= ceiling or floor >= END
 
 
 def _ahead(floor: int) -> str:

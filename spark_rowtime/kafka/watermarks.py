@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from spark_rowtime.bounds.bound import RowtimeBound
+from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.kafka.times import time_reader
+from spark_rowtime.types.timestamps import LARGEST, show_micros
 
 Watermark = Callable[[Mapping[str, Any]], RowtimeBound | None]
 """Returns the bound that a decoded message is; None if it is a row."""
@@ -26,5 +28,16 @@ def ticdc(record: Mapping[str, Any]) -> RowtimeBound | None:
     return RowtimeBound(_TSO(record.get("commitTs"))) if record.get("type") == "WATERMARK" else None
 
 
+def exact(bound: RowtimeBound, message: Any) -> RowtimeBound:
+    """The bound that a message is; the end of time if the headers of a drain's message have that.
+
+    A ``resolved`` cannot say it: its largest time stands for all later ones, too.
+    """
+    is_end = bound.floor == _LARGEST and (_BOUND, _END) in headers_of(message)
+    return RowtimeBound.END if is_end else bound
+
+
+_LARGEST = ((1 << 63) - 1) // 1000
+_BOUND, _END = "rowtime.bound", show_micros(LARGEST).encode()
 _HLC, _TSO = time_reader("hlc"), time_reader("tso")
 FORMATS: Mapping[str, Watermark] = {"resolved": resolved, "ticdc": ticdc}

@@ -15,7 +15,7 @@ import spark_rowtime as rt
 from spark_rowtime.cli import main
 from spark_rowtime.drain.kafka import cluster, positions
 from spark_rowtime.drain.kafka.sink import PARTITIONS_CHECK_SECONDS
-from spark_rowtime.kafka import KafkaFeed, topics
+from spark_rowtime.kafka import KafkaFeed, KafkaWatch, topics
 from tests.kafka.broker import CERTIFICATE, PASSWORD
 from tests.kafka.feeds import PATIENT
 from tests.kafka.test_out_messages import VALUES
@@ -442,6 +442,19 @@ def test_a_feed_reads_rows_and_bounds_back(kafka: Any, stream: str, tmp_path: Pa
     with rt.openReader(back) as copy, rt.openReader(stream) as reader:
         assert rows_of(copy) == rows_of(reader)
         assert copy.getRowtimeBound() == reader.getRowtimeBound()
+
+
+@pytest.mark.parametrize("adapter", [KafkaFeed, KafkaWatch])
+def test_the_end_of_a_stream_is_read_back(kafka: Any, stream: str, tmp_path: Path, adapter: Any) -> None:
+    """Whatever maxAhead is. So the last windows over a topic close, too."""
+    topic, back = kafka.topic(), str(tmp_path / "back.rowtime")
+    more(stream, range(60, 63), complete=True)
+    drain(kafka.bootstrap, stream, topic)
+    ended(kafka.bootstrap, topic)
+    rt.createStream(back, SCHEMA if adapter is KafkaFeed else "rowtime TIMESTAMP NOT NULL", maxAhead="1 day")
+    given = {"servers": kafka.bootstrap, "topics": topic, "bounds": "resolved", "untilEnd": True, **PATIENT}
+    rt.runAdapter(adapter, back, arguments=given, restarts=0)
+    assert rt.describeStream(back).bound == rt.RowtimeBound.END
 
 
 def test_a_feed_reads_values_of_all_types_back(kafka: Any, tmp_path: Path) -> None:
