@@ -121,5 +121,5 @@ def _doubt(offset: int | None, sure: int | None) -> str:
     if offset is None or (sure is not None and sure >= offset):
         return ""
     if sure is None:
-        return "The last rows may be of the new topic, if a host ran then: it looks at the id every 30 s. "
+        return "The last rows may be of the new topic, if a host ran then: it looks at the id each second. "
     return f"At the last look at the id it was offset {sure}: rows from there on may be of the new topic. "

@@ -42,7 +42,8 @@ class Consumption:
 
     ``reads``: whether messages are read. Otherwise Kafka shares out the partitions, and the brokers' ends are enough.
     ``alignment`` says which partitions are not read for a while; None: all are.
-    ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are. With
+    ``discover`` returns topics that came since and are to be read, too; ``attach`` is called before they are, and
+    where a topic has got more partitions. With
     ``until_end``, ``others`` says whether other hosts have read all but the given partitions; None: they are not waited
     for. ``assigned`` is called when Kafka has given partitions, also none; what it raises ends the host.
     """
@@ -169,8 +170,8 @@ class Consumption:
             self._group_wait.look(now, self._client_failures.last)
 
     def _read_new(self, topics: dict[str, TopicState]) -> None:
-        """Reads topics that came since, too."""
-        LOG.info("New topics are read, too: %s", ", ".join(topics))
+        """Reads topics, and partitions, that came since, too."""
+        LOG.info("New topics, or topics with new partitions, are read, too: %s", ", ".join(topics))
         self._attach(topics)
         self._known.add(topics)
         self._subscribe()

@@ -8,11 +8,13 @@ from spark_rowtime.kafka.checkpoint import replaced
 from spark_rowtime.kafka.partition_reader import PartitionReader
 from spark_rowtime.kafka.topics import Part, Topics, TopicState
 
-TOPIC_LOOK_SECONDS = 30.0
-"""Seconds between two looks at the topics."""
+TOPIC_LOOK_SECONDS = 1.0
+"""Seconds between two looks at the topics that are known."""
+NEW_TOPICS_SECONDS = 30.0
+"""Seconds between two looks for topics that came since, for which the brokers list all that they have."""
 
 _Answer: TypeAlias = tuple[dict[str, TopicState | None], dict[str, TopicState]]
-"""The topics that are known, None for one that is gone, and those that came since."""
+"""The topics that are known, None for one that is gone, and those that came since, if it was asked for them."""
 
 
 class KnownTopics:
@@ -34,6 +36,7 @@ class KnownTopics:
     ) -> None:
         self._topics, self._known, self._feeds = topics, known, feeds
         self._discover, self._ask, self._looked_at = discover, ask, now
+        self._discovered_at = now
         self._answer: Future[_Answer] | None = None
         """The question of the last look, until it is answered."""
         self._asked_at: dict[Part, int] = {}
@@ -55,25 +58,32 @@ class KnownTopics:
         self._left_at[part] = offset
 
     def add(self, new: Mapping[str, TopicState]) -> None:
-        """Takes topics that came since among those that are known."""
+        """Takes topics that came since, or have more partitions, among those that are known."""
         self._known |= new
 
     def look(self, now: float) -> dict[str, TopicState]:
-        """Asks from time to time; returns topics that came since, once that is answered.
+        """Asks from time to time; returns topics that came since, or have more partitions, once that is answered.
 
         Raises KafkaTopicError if a topic was deleted, or deleted and created again.
         """
         if self._answer is None and now - self._looked_at >= TOPIC_LOOK_SECONDS:
             self._looked_at = now
-            self._asked_at, names = self._reached(), self.names
-            self._answer = self._ask(lambda: ({name: self._topics.find(name) for name in names}, self._discover()))
+            self._asked_at, names, discover = self._reached(), self.names, self._discovery(now)
+            self._answer = self._ask(lambda: (self._topics.found(names), discover()))
         if self._answer is None or not self._answer.done():
             return {}
         (found, new), self._answer = self._answer.result(), None
         for name, state in found.items():
             self._require_same(name, state)
         self._sure |= self._asked_at
-        return new
+        more = {name: now for name, now in found.items() if now and now.partitions > self._known[name].partitions}
+        return {**more, **new}
+
+    def _discovery(self, now: float) -> Callable[[], dict[str, TopicState]]:
+        if now - self._discovered_at < NEW_TOPICS_SECONDS:
+            return dict
+        self._discovered_at = now
+        return self._discover
 
     def require_same(self, name: str) -> None:
         """Asks at once whether a topic is still the same. Raises KafkaTopicError if it is not."""

@@ -198,8 +198,8 @@ class TopicAdapter:
         return {name: state for name, state in found.items() if state is not None}
 
     def _attach(self, sinks: Sinks, topics: Topics, stamped: set[str], new: dict[str, TopicState]) -> None:
-        """Attaches the partitions of topics that came while others were read; each begins at its start."""
-        self._topics, self._latest = [*self._topics, *new], False
+        """Attaches partitions, and topics, that came while others were read; each begins at its start."""
+        self._topics, self._latest = list(dict.fromkeys([*self._topics, *new])), False
         stamped.update(self._stamped(topics))
         self._store_starts(sinks, topics, new)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from spark_rowtime.errors import KafkaTopicError, RowtimeError
@@ -65,14 +66,22 @@ class Topics:
 
     def find(self, name: str) -> TopicState | None:
         """The topic of this name; None if there is none."""
-        try:
-            return self.describe(name)
-        except KafkaTopicError:
-            return None
+        return self.found([name])[name]
+
+    def found(self, names: Iterable[str]) -> dict[str, TopicState | None]:
+        """The topics of these names, which are asked for at once; None for one that there is not."""
+        found: dict[str, TopicState | None] = {}
+        for name, future in describe_topics(self._admin, names, self._seconds).items():
+            found[name] = None
+            with suppress(KafkaTopicError):
+                found[name] = self._described(name, future)
+        return found
 
     def describe(self, name: str) -> TopicState:
         """The topic of this name; KafkaTopicError if there is none."""
-        future = describe_topics(self._admin, [name], self._seconds)[name]
+        return self._described(name, describe_topics(self._admin, [name], self._seconds)[name])
+
+    def _described(self, name: str, future: Any) -> TopicState:
         unknown, no_name = library().KafkaError.UNKNOWN_TOPIC_OR_PART, library().KafkaError.TOPIC_EXCEPTION
         if _has_code(error := future.exception(), unknown):
             raise self._no_topic(name) from error

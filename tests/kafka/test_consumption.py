@@ -95,6 +95,9 @@ class Brokers:
     def find(self, name: str) -> TopicState:
         return TopicState(name, "id", 1)
 
+    def found(self, names: list[str]) -> dict[str, TopicState]:
+        return {name: self.find(name) for name in names}
+
     def starts(self, parts: Any) -> dict[Part, int]:
         return dict.fromkeys(parts, self.start)
 

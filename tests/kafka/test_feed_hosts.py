@@ -57,6 +57,23 @@ def test_a_silent_partition_closes_its_hours(kafka: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.long
+def test_a_partition_that_is_added_is_waited_for_before_the_client_notices_it(kafka: Any, tmp_path: Path) -> None:
+    """So no row of it is late that is not below what the others had reached then."""
+    topic, path = kafka.topic(partitions=1), str(tmp_path / "s")
+    rt.createStream(path, SCHEMA)
+    with hosts(Host(kafka, path, topic, "feed")):
+        kafka.send(topic, [message(0)])
+        eventually(lambda: numbers(path), [0])
+        kafka.add_partitions(topic, 2)
+        wait_for(lambda: f"{topic}-1" in bounds(path), "the new partition")
+        kafka.send(topic, [message(2)])
+        kafka.send(topic, [message(1, partition=1)])
+        kafka.send(topic, [message(3, partition=1)])
+        eventually(lambda: numbers(path), [0, 1, 2, 3])
+    assert rt.describeStream(path).rejected == 0
+
+
+@pytest.mark.long
 def test_idle_promises_nothing(kafka: Any, tmp_path: Path) -> None:
     """Where all partitions are idle the bound stays, so rows within ``lateness`` are in time. Also after a restart."""
     topic, path = kafka.topic(partitions=2), str(tmp_path / "s")

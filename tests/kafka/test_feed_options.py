@@ -90,7 +90,7 @@ def test_an_option_that_a_decoder_of_your_own_would_not_see_is_refused(option: d
 
 def test_topics_by_a_pattern_also_those_that_come(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic is made while the feed runs; the test ends the feed once its row is there."""
-    monkeypatch.setattr(known_topics, "TOPIC_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(known_topics, "NEW_TOPICS_SECONDS", 0.2)
     path, name = str(tmp_path / "s"), kafka.topic(partitions=1)
     for n in (1, 2):
         kafka.send(kafka.topic(f"{name}-shop-{n}", partitions=1), [message(n)])

@@ -33,6 +33,7 @@ class Broker:
         self.log: dict[Part, list[str]] = {P0: [], P1: []}
         self.first = {P0: 0, P1: 0}
         self.id: str | None = "abc"
+        self.partitions = 2
         self.servers, self.at, self.closed = "brokers:9092", dict[Part, int](), False
         self.left = False
         self.steps: list[Any] = []
@@ -43,7 +44,10 @@ class Broker:
         """An error stops a partition until it is assigned again."""
 
     def find(self, name: str) -> TopicState | None:
-        return None if self.id is None else TopicState(name, self.id, 2)
+        return None if self.id is None else TopicState(name, self.id, self.partitions)
+
+    def found(self, names: list[str]) -> dict[str, TopicState | None]:
+        return {name: self.find(name) for name in names}
 
     def ends(self, parts: Any, *, committed: bool) -> dict[Part, int]:
         return {part: self.first[part] + len(self.log[part]) for part in parts}

@@ -276,6 +276,20 @@ def test_topics_are_looked_at_now_and_then(host: Host, now: list[float]) -> None
         host.step()
 
 
+def test_partitions_that_were_added_are_attached_before_they_are_assigned(host: Host, now: list[float]) -> None:
+    """Kafka's client notices them later; until then the others would go on past their rows."""
+    attached: list[dict[str, TopicState]] = []
+    host.loop._attach = attached.append
+    host.step()
+    host.broker.partitions = 3
+    host.step()
+    assert attached == []
+    for _ in range(2):
+        now[0] += TOPIC_LOOK_SECONDS
+        host.step()
+    assert attached == [{"orders": TopicState("orders", "abc", 3)}]
+
+
 def test_a_topic_that_was_created_again_names_where_it_was_surely_the_old_one(host: Host, now: list[float]) -> None:
     """What was read after the last look at its id may be of the new topic."""
     host.step()
