@@ -183,6 +183,20 @@ def test_a_topic_that_is_deleted_while_a_drain_runs_is_an_error(kafka: Any, stre
     assert messages(kafka.bootstrap, topic) == [[], [], []]
 
 
+@pytest.mark.long
+def test_a_topic_that_is_gone_is_no_transaction_that_took_too_long(kafka: Any, stream: str) -> None:
+    topic, settings = kafka.topic(), {"transaction.timeout.ms": 2000}
+    with (
+        rt.openReader(stream) as reader,
+        opened(kafka.bootstrap, topic, reader.schema, every="0 s", options=settings) as sink,
+    ):
+        reader.drainTo(sink)
+        kafka.delete_topic(topic)
+        more(stream, range(60, 63), "12:00")
+        with pytest.raises(rt.KafkaTopicError, match="was deleted while this drain ran, and not created again"):
+            reader.drainTo(sink)
+
+
 def test_a_topic_that_was_created_again_is_an_error_until_it_is_wanted(
     kafka: Any, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

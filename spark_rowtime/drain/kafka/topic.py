@@ -1,6 +1,7 @@
 """Topic: a topic that a drain writes to. Rows, the bound behind them and the position are one transaction."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from spark_rowtime.drain.kafka.messages import RowMessages, bound_headers
 from spark_rowtime.drain.kafka.positions import CLEANUP, KeptPosition, Positions
 from spark_rowtime.drain.kafka.transactions import Transactions
 from spark_rowtime.drain.properties import BOUND, bound_in, extent_properties
-from spark_rowtime.errors import InvalidOptionError, KafkaTopicError
+from spark_rowtime.errors import InvalidOptionError, KafkaTopicError, KafkaUnavailableError
 from spark_rowtime.kafka.address import TopicAddress
 from spark_rowtime.kafka.client import REQUEST_SECONDS
 from spark_rowtime.kafka.malformed import MalformedError
@@ -77,8 +78,11 @@ class Topic:
             self._transactions.begin()
             self._send(rows, whole)
             self._transactions.commit()
-        except BaseException:
+        except BaseException as error:
             self._transactions.abort()
+            if isinstance(error, KafkaUnavailableError):  # so it looks, too, where the topic is gone
+                with suppress(KafkaUnavailableError):
+                    self._checked()
             raise
         self.properties, self._told = whole, self._state.partitions
 
