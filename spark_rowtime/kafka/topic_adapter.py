@@ -150,7 +150,7 @@ class TopicAdapter:
 
     def _declaration(self, sinks: Sinks, topics: Topics, group: str) -> Declaration:
         assert self.declared is not None
-        declaration = Declaration(sinks, self.declared, partial(topics.has_members, group))
+        declaration = Declaration(sinks, self.declared, partial(topics.has_members, group, self._topics))
         declaration.look(self._topics)
         return declaration
 

@@ -1,7 +1,7 @@
 """Topics: what the brokers say about topics: their ids, partitions, offsets and settings."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -129,15 +129,19 @@ class Topics:
         """The offset of the first message that each partition still has."""
         return self._offsets(parts, "earliest")
 
-    def has_members(self, group: str) -> bool:
-        """Whether a consumer group has members; KafkaUnavailableError if the brokers do not say it soon."""
+    def has_members(self, group: str, names: Collection[str]) -> bool:
+        """Whether a consumer group has members that read these topics, or have no partition yet.
+
+        KafkaUnavailableError if the brokers do not say it soon.
+        """
         future = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS)[group]
         try:
-            return bool(future.result(SOON_SECONDS + 1).members)
+            assigned = [one.assignment.topic_partitions for one in future.result(SOON_SECONDS + 1).members]
         except (library().KafkaException, TimeoutError) as error:
             if _has_code(error, library().KafkaError.GROUP_ID_NOT_FOUND):
                 return False
             raise self._failed(error, f"Asking for the members of the consumer group {group!r}") from error
+        return any(not parts or any(part.topic in names for part in parts) for parts in assigned)
 
     def setting(self, topic: str, name: str) -> str:
         """A setting of a topic."""

@@ -82,9 +82,9 @@ def test_one_that_has_declared_and_is_about_to_join_counts_as_one_that_runs(
         wait_for(lambda: declared(path, topic), "the declaration of the first one")
         has_members = Topics.has_members
 
-        def asked(topics: Topics, group: str) -> bool:
+        def asked(topics: Topics, group: str, names: list[str]) -> bool:
             joins.set()
-            wait_for(lambda: has_members(topics, group), "the first one to join")
+            wait_for(lambda: has_members(topics, group, names), "the first one to join")
             return True
 
         monkeypatch.setattr(Topics, "has_members", asked)
@@ -116,7 +116,7 @@ def test_brokers_that_do_not_say_who_runs(kafka: Any, tmp_path: Path, monkeypatc
     create_watched(path)
     one(kafka, path, topic, 1)
 
-    def unknown(topics: Topics, group: str) -> bool:
+    def unknown(topics: Topics, group: str, _: list[str]) -> bool:
         raise topics._failed(TimeoutError(), f"Asking for the members of the consumer group {group!r}")
 
     monkeypatch.setattr(Topics, "has_members", unknown)
@@ -128,10 +128,27 @@ def test_brokers_that_do_not_say_who_runs(kafka: Any, tmp_path: Path, monkeypatc
     one(kafka, path, topic, 1)
 
 
+def test_a_host_of_another_topic_is_none_of_these(kafka: Any, tmp_path: Path) -> None:
+    """Two frames of one topic each may share a stream; then their hosts are one consumer group."""
+    topic, other, path = kafka.topic(partitions=1), kafka.topic(partitions=1), str(tmp_path / "bounds")
+    create_watched(path)
+    one(kafka, path, topic, 1)
+    with hosts(Watcher(kafka, path, other, "host-3", "every=0 s")) as [running]:
+        kafka.send(other, [message(0, 100)])
+        wait_for(lambda: bounds(path).get(f"{other}-0"), "the other topic's host")
+        one(kafka, path, topic, 2)
+        assert running.lives(), running.output
+
+
 def one(kafka: Any, path: str, topic: str, minutes: int) -> None:
     """A host in this thread, up to what the topic has now."""
     given = {"servers": kafka.bootstrap, "topics": topic, "untilEnd": True, "lateness": f"{minutes} minutes"} | PATIENT
     rt.runAdapter(KafkaWatch, path, arguments=given, producer=f"host-{minutes}", restarts=0)
+
+
+def bounds(path: str) -> dict[str, Any]:
+    """The bound of each producer."""
+    return {producer.name: producer.bound for producer in rt.describeStream(path).producers}
 
 
 def declared(path: str, topic: str) -> bool:
