@@ -36,12 +36,14 @@ def test_parts_of_a_message_are_columns(kafka: Any, tmp_path: Path) -> None:
     kafka.send(topic, [{**message(2, partition=2, shop="not this"), "timestamp": 1767621600124}])
     kafka.send(topic, [{**message(3, partition=1), "key": b"\xff"}])
     bad = str(tmp_path / "bad")
-    assert read(kafka, path, topic, columns=COLUMNS, malformed=bad) == [1, 2]
-    first, second = sorted(rows(path).to_pylist(), key=lambda row: row["n"])
+    kafka.send(topic, [{**message(4, partition=0), "timestamp": -1500}])
+    assert read(kafka, path, topic, columns=COLUMNS, malformed=bad) == [1, 2, 4]
+    first, second, early = sorted(rows(path).to_pylist(), key=lambda row: row["n"])
     assert (first["shop"], first["raw"], first["trace"]) == ("Köln", "Köln".encode(), "é")
     assert (first["part"], first["at"], first["topic"]) == (2, 0, topic)
     assert first["sent"].isoformat() == "2026-01-05T14:00:00.123000+00:00"
     assert [(one["key"], one["value"]) for one in first["headers"]] == headers
+    assert early["sent"].isoformat() == "1969-12-31T23:59:58.500000+00:00"
     assert (second["shop"], second["trace"], second["headers"], second["at"]) == (None, None, [], 1)
     with rt.openReader(bad, order="arrival") as reader:
         assert "its kafka.key is no text in UTF-8" in next(iter(reader)).rows.to_pylist()[0]["cause"]
