@@ -84,3 +84,19 @@ def test_a_topic_that_a_pattern_may_still_match_holds_its_bounds_back(spark: Any
         topics.put(0, ("12:20", "b"), topic=1)
         assert query.step() == [(NOON, "a", 1), (NOON, "b", 1)]
     assert topics.rejected == []
+
+
+@pytest.mark.long
+def test_a_topic_that_the_source_has_not_seen_yet_holds_its_bounds_back(spark: Any, kafka: Any, tmp_path: Path) -> None:
+    """Spark's older way of asking for offsets knows a topic that is subscribed to only some time after it was made."""
+    topics = TopicBounds(spark, kafka, tmp_path)
+    later = f"{topics.topics[0]}-later"
+    spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
+    try:
+        frame = hourly(topics.rows(subscribe=f"{topics.topics[0]}, {later}"))
+        with closing(topics.sink()) as sink, Observed(frame, tmp_path) as query:
+            topics.put(0, ("12:10", "a"))
+            promise(sink, "13:00", {**topics.cut(), later: {0: 1}})
+            assert query.step() == []
+    finally:
+        spark.conf.unset("spark.sql.streaming.kafka.useDeprecatedOffsetFetching")

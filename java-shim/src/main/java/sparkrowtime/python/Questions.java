@@ -28,6 +28,7 @@ public final class Questions {
   private final JsonNode topic;
   private final Map<String, Long> answers = new HashMap<>();
   private String reads;
+  private Set<String> named = Set.of();
 
   /**
    * @param reader the source's part of the checkpoint, which names this reader in the stream's retention
@@ -44,9 +45,18 @@ public final class Questions {
   /**
    * Tells what the query reads of the topics beside the stream: of its {@code topics} all partitions, or these
    * {@code partitions} alone. Null: also topics that come later.
+   *
+   * @param topics the names of those that it reads, as far as they are given; its offsets may lack one that it has not seen
    */
-  public void reads(String what) {
+  public void reads(String what, Set<String> topics) {
     reads = what;
+    named = topics;
+  }
+
+  private ObjectNode offsets(String ofTopics) {
+    ObjectNode offsets = OffsetJson.topics(ofTopics);
+    named.stream().filter(topic -> !offsets.has(topic)).forEach(offsets::putObject);
+    return offsets;
   }
 
   /** What the query reads of the topics beside the stream. */
@@ -129,7 +139,7 @@ public final class Questions {
   /** The floor of bounds beside topics, of which the batch reads up to these offsets; null if there is none. */
   public Long floorAt(Offset end, String ofTopics) {
     ObjectNode question = Planner.question("floorAt").put("reader", reader).put("reads", reads);
-    question.set("offsets", OffsetJson.topics(ofTopics));
+    question.set("offsets", offsets(ofTopics));
     return known(end, question);
   }
 
@@ -168,7 +178,7 @@ public final class Questions {
   public void commit(Offset end, String ofTopics) {
     if (ofTopics != null) {
       ObjectNode question = Planner.question("passed").put("reads", reads);
-      question.set("offsets", OffsetJson.topics(ofTopics));
+      question.set("offsets", offsets(ofTopics));
       planner.ask(end, question);
     }
     planner.commit(end);

@@ -3,6 +3,9 @@ package sparkrowtime.query;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.connector.read.streaming.Offset;
@@ -52,7 +55,7 @@ final class TopicBatch {
       unions.put(stream, (Union) node);
       topics.put(stream, source(leaf));
       if (leaf instanceof StreamingDataSourceV2ScanRelation relation) {
-        stream.questions().reads(reads(relation.relation().options()));
+        reads(stream, relation.relation().options());
         ids.put(stream, new TopicIds(relation.stream(), relation.relation().options()));
         places.put(stream, relation.relation().metadataPath());
       }
@@ -60,8 +63,13 @@ final class TopicBatch {
   }
 
   /** A bound that follows messages of other topics, or partitions, counts all the same. */
-  private static String reads(CaseInsensitiveStringMap topics) {
-    return topics.containsKey("subscribe") ? "topics" : topics.containsKey("assign") ? "partitions" : null;
+  private static void reads(RowtimeStream stream, CaseInsensitiveStringMap topics) {
+    String named = topics.get("subscribe");
+    if (named != null) {
+      stream.questions().reads("topics", Stream.of(named.split(",")).map(String::strip).collect(Collectors.toSet()));
+    } else if (topics.containsKey("assign")) {
+      stream.questions().reads("partitions", Set.of());
+    }
   }
 
   private static SparkDataStream source(LogicalPlan leaf) {
