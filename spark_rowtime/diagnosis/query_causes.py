@@ -39,10 +39,11 @@ class QueryState:
         """By how much the output of the last batch lies behind its input, in microseconds.
 
         It is 0 if one of the two has no bound: where the output's is lost, ``floor`` is that of an earlier batch. Of
-        several sources a slow one can lie behind the output, which says nothing about how times are moved.
+        several sources a slow one can lie behind the output, which says nothing about how times are moved. Nor does an
+        output that follows other times.
         """
         read, out = self.source.floor, self.status.output_floor
-        if out is None or read is None:
+        if out is None or read is None or self.status.follows:
             return 0
         behind = max(self._marks) - _whole(out) if self._marks else read - out
         return behind if len(self.status.sources) == 1 else max(behind, self.behind)
@@ -188,7 +189,8 @@ def _behind_cut(query: QueryState, behind: Unreached) -> Finding:
 
 def _held_within(query: QueryState) -> Finding:
     """The query has read all that its source lets it, and its output still stands below ``needs``."""
-    return _held_by_option(query) or _of_ordinary_source(query) or _bound_lost(query) or _kept_by_operators(query)
+    within = (_held_by_option, _of_ordinary_source, _following_rows, _bound_lost)
+    return next((found for found in (of(query) for of in within) if found), None) or _kept_by_operators(query)
 
 
 def _held_by_option(query: QueryState) -> Finding | None:
@@ -210,6 +212,20 @@ def _of_ordinary_source(query: QueryState) -> Finding | None:
         name,
         f"Query {name!r} also reads {others[0]}, which has no bounds, so its output has none.",
         "Read that source through a rowtime stream, or let the stream speak for it: option('punctuate', 'true').",
+    )
+
+
+def _following_rows(query: QueryState) -> Finding | None:
+    name, column = query.status.shown, query.status.follows
+    if not column or not query.status.operators:
+        return None
+    return Finding(
+        Cause.OPERATOR,
+        name,
+        f"Query {name!r} has withWatermark on {column!r}, of which no bound speaks, so it goes by Spark's rules: its "
+        f"output is at {_at(query.floor)}, and follows the largest {column} of its rows, whatever producers promise.",
+        f"A row with a later {column}, or the end of the streams. To go by bounds, remove that withWatermark and group "
+        f"or join by rowtime; or write the rows into a stream whose rowtime is {column}.",
     )
 
 

@@ -77,7 +77,8 @@ class QueryStatus:
     """What a query has told of its last batch. ``unseen``: microseconds of uptime since then.
 
     ``output`` has the floors of its output columns, ``lost`` where a column has lost its bound. ``column`` is the one
-    that is the rowtime of the stream that it writes.
+    that is the rowtime of the stream that it writes. ``follows``: its watermark is not that of bounds, but follows the
+    rows' values of this column.
     """
 
     query: str
@@ -88,6 +89,7 @@ class QueryStatus:
     operators: tuple[QueryOperator, ...]
     output: dict[str, int]
     lost: dict[str, str]
+    follows: str | None
     column: str | None
     state: str | None
     error: str | None
@@ -137,6 +139,7 @@ class QueryStatus:
             tuple(_operator(operator) for operator in given.parts("operators")),
             {} if output is None else output.all(Stranger.time),
             {} if lost is None else lost.all(Stranger.text),
+            given.text("follows"),
             given.text("column"),
             given.text("state"),
             given.text("error"),

@@ -240,6 +240,19 @@ def test_without_a_time_a_query_whose_source_another_query_writes_must_come_as_f
     assert rt.why(pipeline.hourly, query="daily").holder == "daily"
 
 
+def test_a_query_whose_watermark_follows_rows_waits_for_no_producer(pipeline: Pipeline) -> None:
+    pipeline.promise("10:30")
+    keeps = {"name": "stateStoreSave", "watermark": us("09:00"), "emits": "complete"}
+    pipeline.batch("10:30", "09:00", follows="t2", operators=[keeps])
+    found = pipeline.why()
+    assert (found.cause, found.holder) == (rt.Cause.OPERATOR, "hours")
+    assert "withWatermark on 't2', of which no bound speaks" in found.note
+    assert found.remedy.startswith("A row with a later t2, or the end of the streams.")
+    pipeline.promise("10:40")
+    pipeline.batch("10:40", "09:00", follows="t2")
+    assert "t2" not in pipeline.why().note, "without an operator a withWatermark holds nothing"
+
+
 def test_a_query_is_asked_about_at_its_source(pipeline: Pipeline) -> None:
     pipeline.promise("09:00")
     pipeline.batch("09:00", None, output={"window.start": us("08:00"), "window.end": us("09:00")}, column=None)

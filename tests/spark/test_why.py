@@ -231,6 +231,21 @@ def test_the_side_that_holds_is_the_one_whose_bound_less_the_joins_interval_is_l
     assert (later.holder, "must promise 2006-09-11T10:30:00Z" in later.remedy) == ("shop", True)
 
 
+@pytest.mark.long
+def test_windows_of_another_column_wait_for_its_rows(pipeline: Pipeline) -> None:
+    """Before, a producer was named, and the bound that it should promise; none would have closed the window."""
+    pipeline.create("orders")
+    feed = pipeline.sink("orders", "feed")
+    send(feed, ("09:30", 0), promise="10:30")
+    shipped = pipeline.read("orders").withColumn("shipped", F.expr("timestamp_seconds(unix_seconds(rowtime) + n)"))
+    hours = shipped.withWatermark("shipped", "1 minute").groupBy(F.window("shipped", "1 hour")).count()
+    query = pipeline.report(hours, "hours")
+    query.processAllAvailable()
+    found = pipeline.why("orders", query="hours")
+    assert (found.cause, found.holder) == (rt.Cause.OPERATOR, "hours")
+    assert "follows the largest shipped of its rows, whatever producers promise" in found.note
+
+
 @pytest.mark.night
 def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)

@@ -80,6 +80,7 @@ final class QueryStatus {
           }
         });
     operators(json.putArray("operators"), plan, batch);
+    follows(json, bounds);
     json.set("output", MAPPER.valueToTree(floors));
     lost(json.putObject("lost"), bounds);
     return json.toString();
@@ -175,6 +176,15 @@ final class QueryStatus {
       grid.of(times.get(0)).ifPresent(g -> node.set("window", MAPPER.valueToTree(g)));
     }
     return node;
+  }
+
+  /** The column of a withWatermark of which no bound speaks: the query's watermark follows the rows' values. */
+  private void follows(ObjectNode json, PlanBounds bounds) {
+    Scala.list(spark.logicalPlan().collect(Scala.only(EventTimeWatermark.class))).stream()
+        .map(EventTimeWatermark.class::cast)
+        .filter(node -> bounds.of(node) == null || bounds.of(node).isOrdinary())
+        .findFirst()
+        .ifPresent(node -> json.put("follows", node.eventTime().name()));
   }
 
   /** The output's times that have no bound, each with the expression or the operator that it comes from. */
