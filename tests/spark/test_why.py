@@ -246,6 +246,30 @@ def test_windows_of_another_column_wait_for_its_rows(pipeline: Pipeline) -> None
     assert "follows the largest shipped of its rows, whatever producers promise" in found.note
 
 
+@pytest.mark.long
+def test_wait_for_groups_of_a_time_that_the_query_moves(pipeline: Pipeline) -> None:
+    """Before, it returned while the group was still open."""
+    pipeline.create("orders")
+    feed = pipeline.sink("orders", "feed", rowsImplyBounds=False)
+    moved = pipeline.read("orders").groupBy(F.expr("rowtime + INTERVAL 1 HOUR").alias("rowtime"))
+    later = pipeline.read("orders").groupBy(F.expr("greatest(rowtime, timestamp_seconds(n))").alias("rowtime"))
+    frames = {"moved": moved, "later": later}
+    queries = [pipeline.run(by.agg(F.count("*").cast("int").alias("n")), name) for name, by in frames.items()]
+    feed.sendRow((at("10:01"), 2_000_000_000))
+    token = feed.flush()
+    send(feed, promise="9:32")
+    for query in queries:
+        query.processAllAvailable()
+    with pytest.raises(rt.WaitTimeoutError):
+        rt.wait(token, pipeline.path("moved"), timeout="5 s")
+    send(feed, promise="10:02")
+    rt.wait(token, pipeline.path("moved"), timeout="240 s")
+    with rt.openReader(pipeline.path("moved"), order="arrival") as reader:
+        assert drained(reader) == [("11:01", 1)]
+    with pytest.raises(rt.InvalidOptionError, match="nothing says how long its operator"):
+        rt.wait(token, pipeline.path("later"), timeout="240 s")
+
+
 @pytest.mark.night
 def test_sides_inputs_limits_and_what_has_no_bounds(pipeline: Pipeline) -> None:
     shop, desk = (pipeline.create(stream) and pipeline.sink(stream, who) for stream, who in FEEDS)

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.plans.logical.Expand;
@@ -22,6 +23,7 @@ import sparkrowtime.support.Scala;
  */
 public final class WindowGrid {
   private static final long ANY_TIME = 1_000_000_000_000_000L;
+  private static final long ODD = 12_345_678_901L;
 
   private final Definitions definitions;
   private final List<LogicalPlan> nodes;
@@ -37,10 +39,35 @@ public final class WindowGrid {
     return found.computeIfAbsent(window.exprId(), id -> find(window));
   }
 
+  /** By how much a column lies ahead of the rows' time, which is the same for all rows; null if that is not known. */
+  public Long ahead(Attribute time) {
+    Long any = aheadAt(time, ANY_TIME);
+    boolean same = any != null && any.equals(aheadAt(time, ANY_TIME + 1)) && any.equals(aheadAt(time, ANY_TIME + ODD));
+    boolean earlier = any != null && any <= 0 && !same; // rounded down
+    return same ? any : earlier ? (Long) 0L : null;
+  }
+
+  private Long aheadAt(Attribute time, long micros) {
+    return nodes.stream()
+        .filter(n -> n.outputSet().contains(time) && isOfOneTime(time))
+        .map(n -> new PlanBounds(definitions, stream -> micros).of(n).get(time))
+        .filter(bound -> bound != null && bound.isKnown())
+        .findFirst()
+        .map(bound -> bound.floor() - micros)
+        .orElse(null);
+  }
+
+  /** Whether nothing but one time decides the column: of several, as in greatest(a, b), the other may be later. */
+  private boolean isOfOneTime(Attribute column) {
+    Alias made = Origin.alias(column, nodes.get(0));
+    List<Attribute> used = made == null ? List.of() : Scala.list(made.references().toSeq());
+    return made == null || used.size() == 1 && isOfOneTime(used.get(0));
+  }
+
   private Optional<Map<String, Long>> find(Attribute window) {
     boolean slides = nodes.stream().anyMatch(n -> n instanceof Expand && n.outputSet().contains(window));
     return nodes.stream()
-        .filter(n -> n.outputSet().contains(window) && !slides)
+        .filter(n -> n.outputSet().contains(window) && !slides && isOfOneTime(window))
         .map(n -> of(window, n))
         .filter(Objects::nonNull)
         .findFirst();

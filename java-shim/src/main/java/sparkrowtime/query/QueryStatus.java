@@ -167,11 +167,12 @@ final class QueryStatus {
       node.put("watermark", watermark * 1000);
     }
     node.put("emits", Operators.emits(operator));
-    Long done = batch.done(operator);
-    if (done != null) {
-      node.put("done", done);
-    }
     List<Attribute> times = Operators.times((SparkPlan) operator);
+    Long done = batch.done(operator);
+    Long ahead = Operators.isAggregation(operator) && times.size() == 1 ? grid.ahead(times.get(0)) : (Long) 0L;
+    if (done != null && ahead != null) {
+      node.put("done", done - ahead);
+    }
     if (Operators.evictsWindows(operator) && times.size() == 1) {
       grid.of(times.get(0)).ifPresent(g -> node.set("window", MAPPER.valueToTree(g)));
     }
