@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 
-from bound_to_result import START, WARM, Lane, in_turns
+from bound_to_result import COLD, START, WARM, Lane, in_turns
 from tables import COMMITTED, FLINK
 
 from harness import folder, report, session
@@ -125,7 +125,7 @@ def main(rounds: int = 60) -> None:
         flinks = {every: stack.enter_context(FlinkLane(root, every)) for every in FLINK}
         spark = session()
         ours = Lane(spark, root, "bound", by_bound=True)
-        in_turns([ours, *flinks.values()], rounds)
+        in_turns([ours, *flinks.values()], rounds, COLD)
         for every, lane in flinks.items():
             report(COMMITTED, ours.took, lane.took, "ms", FLINK[every])
         ours.close()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import reader_latency
-from bound_to_result import Lane, in_turns
+from bound_to_result import COLD, Lane, in_turns
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -54,7 +54,7 @@ def bound_to_result(server: PostgresServer, rounds: int) -> None:
     spark = session()
     with folder() as root:
         ours, local = DatabaseLane(spark, Place(server.url("lanes")), root), Lane(spark, root, "bound", by_bound=True)
-        in_turns([ours, local], rounds)
+        in_turns([ours, local], rounds, COLD)
         report("PostgreSQL, bound to result", ours.took, local.took, "ms", "streams in folders")
         for lane in (ours, local):
             lane.close()

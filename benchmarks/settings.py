@@ -60,7 +60,7 @@ def main(rounds: int = 18) -> None:
     with folder() as root:
         ours = Lane(spark, root, "all", by_bound=True)
         lanes = {name: lane(spark, root, name, *one) for name, one in {**WITHOUT, **LEFT_ALONE}.items()}
-        in_turns([ours, *lanes.values()], rounds)
+        in_turns([ours, *lanes.values()], rounds, rounds)
         lanes["partitions"] = lane(spark, root, "partitions", PARTITIONS, None)
         lanes["partitions"].turn(1)
         figure("core of an idle query", idle(ours, CpuMeter()), "cores")
