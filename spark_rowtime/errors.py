@@ -47,10 +47,11 @@ that quotes data; what to do is at the end."""
 _END_CHARACTERS = 1000
 _COLON = "(?::|%3[Aa])"
 _PASSWORD = re.compile(
-    rf"(://[^\s/@:]*?{_COLON})[^\s/]*(?=@)|([?&#](?:ssl)?password=)[^\s&'\"]*"
+    rf"(://[^\s/@:]*?{_COLON})[^\s/]*(?=@)"
+    r"|([?&#](?i:sig|[\w-]{0,30}(?:password|secret|token|signature|credential)[\w-]{0,30})=)[^\s&'\"]*"
     rf"|([?&#]\w+=[^\s&@:]*?{_COLON})[^\s&]*(?=@|%40)"
 )
-"""A password in an address, wherever a text repeats it. No part of this project takes one there."""
+"""A password or a signature in an address, wherever a text repeats it. No part of this project takes one there."""
 
 
 def without_passwords(text: str) -> str:

@@ -34,6 +34,21 @@ def test_each_pickles_whole(kind):
     assert pickle.loads(pickle.dumps(kind("bare"))).values == {}
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "delta:az://box/t?sv=2024-11-04&sig=s3cret%3D",
+        "s3://bucket/t?X-Amz-Date=1&X-Amz-Signature=s3cret&X-Amz-Expires=60",
+        "s3://bucket/t?aws_secret_access_key=s3cret",
+        "https://host/t?access_token=s3cret",
+    ],
+)
+def test_a_signature_in_an_address_is_not_shown(address):
+    error = rt.StoreUnavailableError(f"{address!r} cannot be reached.", path=address)
+    assert "s3cret" not in f"{error} {error.values}"
+    assert address.split("?")[0] in str(error)
+
+
 def test_a_text_that_is_long_loses_its_middle():
     """Its end says what to do. Texts of usual length stay whole, also those of thousands of characters."""
     error = rt.RowtimeError("It has " + "x" * 30_000_000 + ". Make it shorter.", path="p" * 10_000, rows=3)
