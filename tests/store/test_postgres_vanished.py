@@ -104,9 +104,11 @@ def test_a_server_and_a_client_that_lose_each_other(network: Network, server: Po
             other.send([1])
             assert time.monotonic() - started < WAIT_SECONDS + LOAD_SECONDS
             until(machine, "done")
-            took = {name: float(seconds) for name, seconds in TOOK.findall(machine.log())}
+            log = machine.log()
+            took = {name: float(seconds) for name, seconds in TOOK.findall(log)}
         finally:
             machine.kill()
+    assert took.keys() == {"read", "flush"}, log
     assert took["read"] < ANSWER_SECONDS + LOAD_SECONDS
     assert took["flush"] < SERVER_GONE_SECONDS + WAIT_SECONDS + LOAD_SECONDS
     assert check_store(server.url("far")).damage == []
