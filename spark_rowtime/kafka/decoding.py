@@ -15,7 +15,7 @@ from spark_rowtime.kafka.json_values import JsonNumber, value_reader
 from spark_rowtime.kafka.malformed import MalformedError, require_decodable
 from spark_rowtime.kafka.message_headers import raise_left_behind
 from spark_rowtime.kafka.times import time_reader
-from spark_rowtime.kafka.watermarks import Watermark, exact
+from spark_rowtime.kafka.watermarks import Watermark, bound_of
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, LEAST, from_micros, to_datetime
@@ -73,8 +73,8 @@ def record_decoder(
         read = record(message)
         if type(read) is not dict:
             raise MalformedError(f"its value {short_repr(read)} is not a record with fields")
-        if watermark is not None and (bound := watermark(read)) is not None:
-            return exact(bound, message)
+        if watermark is not None and (bound := bound_of(watermark, read, message)) is not None:
+            return bound
         found = row_at(read)
         if found is None:
             return no_row(f"it has no {row!r}, as where a row was deleted")

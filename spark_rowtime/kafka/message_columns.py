@@ -11,6 +11,7 @@ from spark_rowtime.kafka.message_headers import headers_of
 from spark_rowtime.types.schema import ROWTIME
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import LARGEST, from_micros
+from spark_rowtime.types.values import FIRST_TIME
 
 Read = Callable[[Any], Any]
 """Takes a message; returns the value of a column."""
@@ -76,13 +77,13 @@ def _as_text(read: Read, place: str) -> Read:
     return text
 
 
-_YEAR_1, _NO_TIME = -62_135_596_800_000_000, -1
-"""The first time that a TIMESTAMP holds, and what Kafka writes for a message without a time."""
+_NO_TIME = -1
+"""What Kafka writes for a message without a time."""
 
 
 def _time(message: Any) -> Any:
     kind, millis = message.timestamp()
-    has_time = kind and millis != _NO_TIME and _YEAR_1 <= millis * 1000 <= LARGEST
+    has_time = kind and millis != _NO_TIME and FIRST_TIME <= millis * 1000 <= LARGEST
     return from_micros(millis * 1000) if has_time else None
 
 

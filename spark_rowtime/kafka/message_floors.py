@@ -8,7 +8,7 @@ from spark_rowtime.errors import InvalidOptionError
 from spark_rowtime.kafka.decoding import MESSAGE_TIME, Decoder, bound_function, time_of_record
 from spark_rowtime.kafka.malformed import MalformedError
 from spark_rowtime.kafka.topic_adapter import ROWS
-from spark_rowtime.kafka.watermarks import FORMATS, exact
+from spark_rowtime.kafka.watermarks import FORMATS, bound_of
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import SECOND_MICROS, to_micros
 
@@ -66,12 +66,7 @@ def _by_double(micros: int) -> int:
 
 def _of_format(records: Decoder, bounds: str) -> Callable[[Any], Any]:
     watermark = FORMATS[bounds]
-
-    def bound(message: Any) -> Any:
-        found = None if message.value() is None else watermark(_record(records, message))
-        return None if found is None else exact(found, message)
-
-    return bound
+    return lambda message: None if message.value() is None else bound_of(watermark, _record(records, message), message)
 
 
 def _record(records: Decoder, message: Any) -> dict[str, Any]:

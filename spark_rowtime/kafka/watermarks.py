@@ -28,12 +28,13 @@ def ticdc(record: Mapping[str, Any]) -> RowtimeBound | None:
     return RowtimeBound(_TSO(record.get("commitTs"))) if record.get("type") == "WATERMARK" else None
 
 
-def exact(bound: RowtimeBound, message: Any) -> RowtimeBound:
-    """The bound that a message is; the end of time if the headers of a drain's message have that.
+def bound_of(watermark: Watermark, record: Mapping[str, Any], message: Any) -> RowtimeBound | None:
+    """The bound that a message with this record is, None if it is a row; the end of time if a drain's headers say that.
 
     A ``resolved`` cannot say it: its largest time stands for all later ones, too.
     """
-    is_end = bound.floor == _LARGEST and (_BOUND, _END) in headers_of(message)
+    bound = watermark(record)
+    is_end = bound is not None and bound.floor == _LARGEST and (_BOUND, _END) in headers_of(message)
     return RowtimeBound.END if is_end else bound
 
 

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from spark_rowtime.bounds.members import Status
 from spark_rowtime.types.short_repr import short_repr
 from spark_rowtime.types.timestamps import END
-
-_EARLIEST = -62_135_596_800_000_000
-"""The first moment that Python's datetime has, in microseconds."""
+from spark_rowtime.types.values import FIRST_TIME
 
 
 class Whole(NamedTuple):
@@ -39,7 +37,7 @@ class Text(NamedTuple):
 
 
 STATUS = Text(frozenset(status.value for status in Status))
-TIME, COUNT = Whole(_EARLIEST, END), Whole(0, (1 << 63) - 1)
+TIME, COUNT = Whole(FIRST_TIME, END), Whole(0, (1 << 63) - 1)
 TIME_OR_NONE, COUNT_OR_NONE = TIME._replace(null=True), COUNT._replace(null=True)
 SHIFT = Whole(-END // 2, END // 2)
 """What is added to a reading of a clock, so that the sum is a time."""

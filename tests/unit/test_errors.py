@@ -34,21 +34,6 @@ def test_each_pickles_whole(kind):
     assert pickle.loads(pickle.dumps(kind("bare"))).values == {}
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "delta:az://box/t?sv=2024-11-04&sig=s3cret%3D",
-        "s3://bucket/t?X-Amz-Date=1&X-Amz-Signature=s3cret&X-Amz-Expires=60",
-        "s3://bucket/t?aws_secret_access_key=s3cret",
-        "https://host/t?access_token=s3cret",
-    ],
-)
-def test_a_signature_in_an_address_is_not_shown(address):
-    error = rt.StoreUnavailableError(f"{address!r} cannot be reached.", path=address)
-    assert "s3cret" not in f"{error} {error.values}"
-    assert address.split("?")[0] in str(error)
-
-
 def test_a_text_that_is_long_loses_its_middle():
     """Its end says what to do. Texts of usual length stay whole, also those of thousands of characters."""
     error = rt.RowtimeError("It has " + "x" * 30_000_000 + ". Make it shorter.", path="p" * 10_000, rows=3)
@@ -72,12 +57,17 @@ def test_a_text_that_is_long_loses_its_middle():
         "postgresql://u%3AsEcReT@db/shop",
         "postgresql://?host=u:sEcReT@db",
         "postgresql:///shop?dbname=x&host=u%3asEcReT%40db",
+        "delta:az://box/t?sv=2024-11-04&sig=sEcReT%3D",
+        "s3://bucket/t?X-Amz-Date=1&X-Amz-Signature=sEcReT&X-Amz-Expires=60",
+        "s3://bucket/t?aws_secret_access_key=sEcReT",
+        "https://host/t?access_token=sEcReT",
     ],
 )
 def test_no_text_repeats_a_password_in_an_address(address):
     error = rt.RowtimeError(f"{address!r} is of another kind.", path=address)
     assert "ReT" not in f"{error} {error.values} {pickle.loads(pickle.dumps(error))}"
     assert "***" in str(error)
+    assert "?" not in address or address.split("?")[0] in str(error)
     for other in ("postgresql://db:5432/shop/a@b", "memory://a", "10:00 @ Oslo", "a://b c:d@e"):
         assert str(rt.RowtimeError(other)) == other
 

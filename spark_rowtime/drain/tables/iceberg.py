@@ -157,8 +157,8 @@ class IcebergTable(Table):
         with loading(self.target):
             with no_fork(self._kept):
                 self._table = self._catalog.load_table(self._name)
-            told = in_sight(self.target, self._table, writes=self._columns is not None)
-            found, self._snapshot, self.place = told
+            writes = self._columns is not None
+            found, self._snapshot, self.place = in_sight(self.target, self._table, writes=writes)
         if self._columns is not None:
             require_same(self.target, self._columns, self.schema, wanted=_widened(self._columns))
             require_writable(self.target, self._table)

@@ -28,6 +28,7 @@ public final class WindowGrid {
   private final Definitions definitions;
   private final List<LogicalPlan> nodes;
   private final Map<ExprId, Optional<Map<String, Long>>> found = new HashMap<>();
+  private final Map<ExprId, Optional<Long>> aheads = new HashMap<>();
 
   public WindowGrid(Definitions definitions, LogicalPlan plan) {
     this.definitions = definitions;
@@ -39,17 +40,21 @@ public final class WindowGrid {
     return found.computeIfAbsent(window.exprId(), id -> find(window));
   }
 
-  /** By how much a column lies ahead of the rows' time, which is the same for all rows; null if that is not known. */
-  public Long ahead(Attribute time) {
-    Long any = aheadAt(time, ANY_TIME);
+  /** By how much a column lies ahead of the rows' time, which is the same for all rows and batches; empty if that is not known. */
+  public Optional<Long> ahead(Attribute time) {
+    return aheads.computeIfAbsent(time.exprId(), id -> findAhead(time));
+  }
+
+  private Optional<Long> findAhead(Attribute time) {
+    Long any = isOfOneTime(time) ? aheadAt(time, ANY_TIME) : null;
     boolean same = any != null && any.equals(aheadAt(time, ANY_TIME + 1)) && any.equals(aheadAt(time, ANY_TIME + ODD));
     boolean earlier = any != null && any <= 0 && !same; // rounded down
-    return same ? any : earlier ? (Long) 0L : null;
+    return Optional.ofNullable(same ? any : earlier ? (Long) 0L : null);
   }
 
   private Long aheadAt(Attribute time, long micros) {
     return nodes.stream()
-        .filter(n -> n.outputSet().contains(time) && isOfOneTime(time))
+        .filter(n -> n.outputSet().contains(time))
         .map(n -> new PlanBounds(definitions, stream -> micros).of(n).get(time))
         .filter(bound -> bound != null && bound.isKnown())
         .findFirst()
@@ -66,8 +71,11 @@ public final class WindowGrid {
 
   private Optional<Map<String, Long>> find(Attribute window) {
     boolean slides = nodes.stream().anyMatch(n -> n instanceof Expand && n.outputSet().contains(window));
+    if (slides || !isOfOneTime(window)) {
+      return Optional.empty();
+    }
     return nodes.stream()
-        .filter(n -> n.outputSet().contains(window) && !slides && isOfOneTime(window))
+        .filter(n -> n.outputSet().contains(window))
         .map(n -> of(window, n))
         .filter(Objects::nonNull)
         .findFirst();

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.EventTimeWatermark;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -169,9 +170,9 @@ final class QueryStatus {
     node.put("emits", Operators.emits(operator));
     List<Attribute> times = Operators.times((SparkPlan) operator);
     Long done = batch.done(operator);
-    Long ahead = Operators.isAggregation(operator) && times.size() == 1 ? grid.ahead(times.get(0)) : (Long) 0L;
-    if (done != null && ahead != null) {
-      node.put("done", done - ahead);
+    if (done != null) {
+      boolean groups = Operators.isAggregation(operator) && times.size() == 1;
+      (groups ? grid.ahead(times.get(0)) : Optional.of(0L)).ifPresent(ahead -> node.put("done", done - ahead));
     }
     if (Operators.evictsWindows(operator) && times.size() == 1) {
       grid.of(times.get(0)).ifPresent(g -> node.set("window", MAPPER.valueToTree(g)));
